@@ -1,0 +1,2 @@
+//! The command `isochrone`.
+fn main() {}
