@@ -3,7 +3,15 @@
 //! A dataset is rows of states in recorded order, cut into trajectories. The last row of a
 //! trajectory may be a goal but never a start: its action has no successor.
 
+mod normalization;
+pub mod sampler;
+
+pub use normalization::{Normalization, Scaling};
+
 use crate::error::{Error, Result};
+use crate::random::{Purpose, Stream};
+
+const SPLIT_PURPOSE: Purpose = Purpose(8);
 
 /// Recorded trajectories: rows of states, optionally with the actions taken in them.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,6 +119,50 @@ impl Dataset {
         first..self.last_row(first) + 1
     }
 
+    /// Splits by trajectory: whole trajectories, a share of about `validation` of them, are held out.
+    ///
+    /// # Errors
+    /// A share above zero needs at least two trajectories with two rows on either side.
+    pub fn split(&self, validation: f64, seed: u64) -> Result<(Self, Option<Self>)> {
+        if validation == 0.0 {
+            return Ok((self.clone(), None));
+        }
+        let stream = Stream::new(seed, SPLIT_PURPOSE);
+        let mut order: Vec<(u32, usize)> = (0..self.trajectories())
+            .filter(|&index| self.trajectory(index).len() > 1)
+            .map(|index| (stream.block(0, index as u32)[0], index))
+            .collect();
+        if order.len() < 2 {
+            return Err(Error::input(format!(
+                "{} trajectory with two rows or more, a validation split needs two",
+                order.len()
+            ))
+            .hint("set `data.validation = 0` to train on all of it"));
+        }
+        order.sort_unstable();
+        let held = ((order.len() as f64 * validation).round() as usize).clamp(1, order.len() - 1);
+        let mut sides = [order.split_off(held), order].map(|side| {
+            let mut side: Vec<usize> = side.into_iter().map(|(_, index)| index).collect();
+            side.sort_unstable();
+            self.select(&side)
+        });
+        let validation = sides[1].take();
+        sides[0]
+            .take()
+            .map(|training| (training, validation))
+            .ok_or_else(|| Error::input("the training side of the split is empty"))
+    }
+
+    /// The dataset of the trajectories `chosen`; none where it would be empty.
+    fn select(&self, chosen: &[usize]) -> Option<Self> {
+        let rows = || chosen.iter().flat_map(|&index| self.trajectory(index));
+        let states = rows().flat_map(|row| self.state(row).iter().copied()).collect();
+        let actions = rows().flat_map(|row| self.action(row).iter().copied()).collect();
+        let lengths: Vec<usize> =
+            chosen.iter().map(|&index| self.trajectory(index).len()).collect();
+        Self::new(states, self.state_size, Some((actions, self.action_size)), &lengths).ok()
+    }
+
     /// The trajectory that `row` belongs to.
     pub fn trajectory_of(&self, row: usize) -> usize {
         self.first_rows.partition_point(|&first| first as usize <= row) - 1
@@ -139,5 +191,44 @@ fn check_values(
             at % size,
             values[at]
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_split_keeps_trajectories_whole_and_loses_none() {
+        let states: Vec<f32> = (0..30).map(|x| x as f32).collect();
+        let dataset = Dataset::new(states, 1, None, &[5, 5, 1, 9, 10]).unwrap();
+        let (training, validation) = dataset.split(0.25, 1).unwrap();
+        let validation = validation.unwrap();
+        assert_eq!(training.rows() + validation.rows(), 29, "the one-row trajectory is dropped");
+        assert_eq!(training.trajectories() + validation.trajectories(), 4);
+        for side in [&training, &validation] {
+            for index in 0..side.trajectories() {
+                let rows = side.trajectory(index);
+                let first = side.state(rows.start)[0];
+                assert!(
+                    rows.clone().all(|row| side.state(row)[0] - first == (row - rows.start) as f32)
+                );
+            }
+        }
+        let one = Dataset::new(vec![0.0; 4], 1, None, &[4]).unwrap();
+        assert!(one.split(0.1, 1).unwrap_err().to_string().contains("data.validation"));
+    }
+
+    #[test]
+    fn bad_rows_are_named() {
+        let message = |states: Vec<f32>, actions: Vec<f32>, lengths: &[usize]| {
+            Dataset::new(states, 2, Some((actions, 1)), lengths).unwrap_err().to_string()
+        };
+        let nan = message(vec![0., 0., 0., f32::NAN], vec![0.0; 2], &[2]);
+        assert!(nan.contains("`states` row 1 column 1 is `NaN`"), "{nan}");
+        let large = message(vec![0.0; 4], vec![0.0, 2.0], &[2]);
+        assert!(large.contains("`actions` row 1") && large.contains("[-1, 1]"), "{large}");
+        assert!(message(vec![0.0; 4], vec![0.0; 2], &[1, 1]).contains("two rows"));
+        assert!(message(vec![0.0; 3], vec![0.0; 2], &[2]).contains("expected 2 rows of 2"));
     }
 }
