@@ -3,7 +3,9 @@
 //! Modules stand in the order data pass through them; a module uses only those above it.
 
 pub mod data;
+pub mod engine;
 pub mod error;
+pub mod ops;
 pub mod random;
 
 pub use error::{Error, Result};

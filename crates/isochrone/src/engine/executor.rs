@@ -1,0 +1,487 @@
+//! The CPU executor: buffers for every value and arena, and the update itself.
+
+use std::time::{Duration, Instant};
+
+use super::optimizer::ArenaState;
+use super::program::{Node, Pass, Stage};
+use super::{ArenaId, Parameter, Product, Program, Scalar, Threads, Value, Window};
+use crate::data::sampler::Batch;
+
+/// What an operation sees in its forward half.
+pub struct Forward<'a, T: Scalar> {
+    values: &'a [Vec<T>],
+    arenas: &'a [ArenaState<T>],
+    inputs: &'a [Value],
+    parameters: &'a [Parameter],
+    /// The output to write.
+    pub output: &'a mut [T],
+    /// Numbers kept for the backward half.
+    pub saved: &'a mut [T],
+    /// Indices kept for the backward half.
+    pub indices: &'a mut [u32],
+    /// The threads to spread rows over.
+    pub threads: &'a Threads,
+}
+
+impl<'a, T: Scalar> Forward<'a, T> {
+    /// Input `at`.
+    pub fn input(&self, at: usize) -> &'a [T] {
+        &self.values[self.inputs[at].id]
+    }
+
+    /// Parameter `at`.
+    pub fn parameter(&self, at: usize) -> &'a [T] {
+        let parameter = self.parameters[at];
+        parameter.of(&self.arenas[parameter.arena.0].values)
+    }
+}
+
+/// What an operation sees in its backward half.
+pub struct Backward<'a, T: Scalar> {
+    values: &'a [Vec<T>],
+    gradients: &'a mut [Vec<T>],
+    arenas: &'a mut [ArenaState<T>],
+    inputs: &'a [Value],
+    parameters: &'a [Parameter],
+    wants: &'a [bool],
+    moves: bool,
+    /// The output of the forward half.
+    pub output: &'a [T],
+    /// The derivative of the loss by the output; may be overwritten.
+    pub output_gradient: &'a mut [T],
+    /// Numbers kept from the forward half; may be overwritten.
+    pub saved: &'a mut [T],
+    /// Indices kept from the forward half.
+    pub indices: &'a [u32],
+    /// The threads to spread rows over.
+    pub threads: &'a Threads,
+}
+
+impl<'a, T: Scalar> Backward<'a, T> {
+    /// Input `at`.
+    pub fn input(&self, at: usize) -> &'a [T] {
+        &self.values[self.inputs[at].id]
+    }
+
+    /// The gradient of input `at` to add to, where it is wanted.
+    pub fn input_gradient(&mut self, at: usize) -> Option<&mut [T]> {
+        self.wants[at].then(|| &mut self.gradients[self.inputs[at].id][..])
+    }
+
+    /// Parameter `at`.
+    pub fn parameter(&self, at: usize) -> &[T] {
+        let parameter = self.parameters[at];
+        parameter.of(&self.arenas[parameter.arena.0].values)
+    }
+
+    /// The gradient of parameter `at` to add to, where it moves.
+    pub fn parameter_gradient(&mut self, at: usize) -> Option<&mut [T]> {
+        let parameter = self.parameters[at];
+        let length = parameter.rows * parameter.columns;
+        let gradient = &mut self.arenas[parameter.arena.0].gradient;
+        self.moves.then(|| &mut gradient[parameter.offset..parameter.offset + length])
+    }
+
+    /// The gradient of input `at`, where it is wanted, beside parameter `beside`.
+    pub fn input_gradient_beside(&mut self, at: usize, beside: usize) -> Option<(&mut [T], &[T])> {
+        let parameter = self.parameters[beside];
+        let values = parameter.of(&self.arenas[parameter.arena.0].values);
+        self.wants[at].then(|| (&mut self.gradients[self.inputs[at].id][..], values))
+    }
+}
+
+/// Where the time of updates went, by operation.
+#[derive(Debug, Clone, Default)]
+pub struct Clock {
+    /// (operation, half) and the time it took.
+    pub entries: Vec<(&'static str, &'static str, Duration)>,
+}
+
+impl Clock {
+    fn add(&mut self, name: &'static str, half: &'static str, since: Instant) {
+        let passed = since.elapsed();
+        match self.entries.iter_mut().find(|entry| (entry.0, entry.1) == (name, half)) {
+            Some(entry) => entry.2 += passed,
+            None => self.entries.push((name, half, passed)),
+        }
+    }
+}
+
+/// The nodes to visit for one set of active passes.
+struct Plan {
+    active: Vec<bool>,
+    forward: Vec<usize>,
+    backward: Vec<Visits>,
+}
+
+/// The backward half of one pass: nodes from last to first, which gradients they owe, and the
+/// values whose gradients begin at zero.
+#[derive(Default)]
+struct Visits {
+    nodes: Vec<(usize, Vec<bool>, bool)>,
+    touched: Vec<usize>,
+}
+
+/// Runs a program on the CPU.
+pub struct Executor<T: Scalar> {
+    program: Program<T>,
+    threads: Threads,
+    values: Vec<Vec<T>>,
+    gradients: Vec<Vec<T>>,
+    saved: Vec<Vec<T>>,
+    indices: Vec<Vec<u32>>,
+    arenas: Vec<ArenaState<T>>,
+    plans: Vec<Plan>,
+    clock: Option<Clock>,
+}
+
+impl<T: Scalar> Executor<T> {
+    /// Allocates everything an update of `program` needs and sets the first values of `seed`.
+    pub fn new(program: Program<T>, threads: Threads, seed: u64) -> Self {
+        let buffers: Vec<Vec<T>> =
+            program.values.iter().map(|&(rows, columns)| vec![T::ZERO; rows * columns]).collect();
+        let arenas = program
+            .parameters
+            .arenas()
+            .map(|arena| ArenaState::new(program.parameters.initial(arena, seed)))
+            .collect();
+        let saved = program.nodes.iter().map(|node| vec![T::ZERO; node.operation.saved()]);
+        let indices = program.nodes.iter().map(|node| vec![0; node.operation.indices()]);
+        let mut executor = Self {
+            threads,
+            gradients: buffers.clone(),
+            values: buffers,
+            saved: saved.collect(),
+            indices: indices.collect(),
+            arenas,
+            plans: Vec::new(),
+            clock: None,
+            program,
+        };
+        let (targets, followers) = (executor.program.followers.clone(), &mut executor.arenas);
+        for (target, source, _) in targets {
+            followers[target.0].values = followers[source.0].values.clone();
+        }
+        executor
+    }
+
+    /// The program that runs.
+    pub fn program(&self) -> &Program<T> {
+        &self.program
+    }
+
+    /// The threads it runs on.
+    pub fn threads(&self) -> &Threads {
+        &self.threads
+    }
+
+    /// Keeps the time of every operation from now on.
+    pub fn start_clock(&mut self) {
+        self.clock = Some(Clock::default());
+    }
+
+    /// The times kept so far.
+    pub fn clock(&self) -> Option<&Clock> {
+        self.clock.as_ref()
+    }
+
+    /// The numbers of an arena.
+    pub fn arena(&self, arena: ArenaId) -> &[T] {
+        &self.arenas[arena.0].values
+    }
+
+    /// The numbers of an arena, to set.
+    pub fn arena_mut(&mut self, arena: ArenaId) -> &mut [T] {
+        &mut self.arenas[arena.0].values
+    }
+
+    /// The gradient of an arena after an update.
+    pub fn gradient(&self, arena: ArenaId) -> &[T] {
+        &self.arenas[arena.0].gradient
+    }
+
+    /// The numbers of a value after an update.
+    pub fn value(&self, value: Value) -> &[T] {
+        &self.values[value.id]
+    }
+
+    /// Values, first and second moments of an arena: everything a checkpoint keeps of it.
+    pub fn state(&self, arena: ArenaId) -> [&[T]; 3] {
+        let state = &self.arenas[arena.0];
+        [&state.values, &state.first, &state.second]
+    }
+
+    /// As [`Executor::state`], to set.
+    pub fn state_mut(&mut self, arena: ArenaId) -> [&mut [T]; 3] {
+        let state = &mut self.arenas[arena.0];
+        [&mut state.values, &mut state.first, &mut state.second]
+    }
+
+    /// One update: reads the batch, runs every active pass, steps its arenas.
+    pub fn update(&mut self, batch: &Batch, step: u64) {
+        self.load(batch);
+        let plan = self.plan(step);
+        self.forward(plan);
+        for pass in 0..self.program.passes.len() {
+            if self.plans[plan].active[pass] {
+                self.backward(plan, pass);
+            }
+        }
+        self.descend(step);
+    }
+
+    /// The losses and gradients of the passes active at `step`, moving nothing.
+    pub fn evaluate(&mut self, batch: &Batch, step: u64) {
+        self.load(batch);
+        let plan = self.plan(step);
+        self.forward(plan);
+    }
+
+    /// As [`Executor::evaluate`], gradients included.
+    pub fn differentiate(&mut self, batch: &Batch, step: u64) {
+        self.evaluate(batch, step);
+        let plan = self.plan(step);
+        for pass in 0..self.program.passes.len() {
+            if self.plans[plan].active[pass] {
+                self.backward(plan, pass);
+            }
+        }
+    }
+
+    /// The metrics of the last update, in the order of [`Program::metrics`]; NaN where inactive.
+    pub fn metrics(&self, step: u64, out: &mut Vec<f64>) {
+        out.clear();
+        let plan = self.plans.iter().find(|plan| plan.active == self.active(step));
+        for (_, value) in &self.program.reports {
+            let computed = plan.is_some_and(|plan| {
+                plan.forward.iter().any(|&node| self.program.nodes[node].output.id == value.id)
+            });
+            out.push(if computed { self.values[value.id][0].wide() } else { f64::NAN });
+        }
+        for pass in &self.program.passes {
+            let norm = pass.window.contains(step).then(|| {
+                let squares = pass
+                    .arenas
+                    .iter()
+                    .map(|(arena, _)| self.arenas[arena.0].gradient_norm().powi(2));
+                squares.sum::<f64>().sqrt()
+            });
+            out.push(norm.unwrap_or(f64::NAN));
+        }
+    }
+
+    /// The first active loss that is not a finite number, with its metric's name.
+    pub fn broken_loss(&self, step: u64) -> Option<(&str, f64)> {
+        self.program.passes.iter().filter(|pass| pass.window.contains(step)).find_map(|pass| {
+            let loss = self.values[pass.loss.id][0].wide();
+            (!loss.is_finite()).then_some((pass.name.as_str(), loss))
+        })
+    }
+
+    /// Every matrix product of one update at `step`, in order.
+    pub fn products(&mut self, step: u64) -> Vec<Product> {
+        let plan = self.plan(step);
+        let (plan, nodes) = (&self.plans[plan], &self.program.nodes);
+        let forward =
+            plan.forward.iter().flat_map(|&node| nodes[node].operation.products(Stage::Forward));
+        let backward = plan.backward.iter().flat_map(|visits| &visits.nodes).flat_map(
+            |(node, wants, moves)| {
+                let stage = Stage::Backward { wants, moves: *moves };
+                nodes[*node].operation.products(stage)
+            },
+        );
+        forward.chain(backward).collect()
+    }
+
+    /// Bytes held by values, gradients and arenas.
+    pub fn bytes(&self) -> usize {
+        let numbers = |buffers: &[Vec<T>]| buffers.iter().map(Vec::len).sum::<usize>();
+        let arenas: usize = self.arenas.iter().map(|arena| 4 * arena.values.len()).sum();
+        let kept: usize = self.indices.iter().map(Vec::len).sum();
+        let all = numbers(&self.values) + numbers(&self.gradients) + numbers(&self.saved) + arenas;
+        all * size_of::<T>() + kept * size_of::<u32>()
+    }
+
+    fn load(&mut self, batch: &Batch) {
+        for (place, numbers) in batch.columns.iter().enumerate() {
+            if let Some(value) = self.program.column_of(place) {
+                for (target, &number) in self.values[value.id].iter_mut().zip(numbers) {
+                    *target = T::of(f64::from(number));
+                }
+            }
+        }
+    }
+
+    fn active(&self, step: u64) -> Vec<bool> {
+        self.program.passes.iter().map(|pass| pass.window.contains(step)).collect()
+    }
+
+    /// The plan for the passes active at `step`; made when first needed.
+    fn plan(&mut self, step: u64) -> usize {
+        let matches = |plan: &Plan| {
+            let passes = self.program.passes.iter().zip(&plan.active);
+            passes.fold(true, |same, (pass, &active)| same && pass.window.contains(step) == active)
+        };
+        if let Some(known) = self.plans.iter().position(matches) {
+            return known;
+        }
+        let active = self.active(step);
+        let mut needed = vec![false; self.program.nodes.len()];
+        let mut backward = Vec::new();
+        for (pass, &active) in self.program.passes.iter().zip(&active) {
+            if active {
+                mark(&self.program.nodes, pass.loss.id, &mut needed);
+                backward.push(visits(&self.program.nodes, pass));
+            } else {
+                backward.push(Visits::default());
+            }
+        }
+        for (_, value) in &self.program.reports {
+            mark_report(&self.program.nodes, value.id, &mut needed);
+        }
+        let forward = (0..needed.len()).filter(|&node| needed[node]).collect();
+        self.plans.push(Plan { active, forward, backward });
+        self.plans.len() - 1
+    }
+
+    fn forward(&mut self, plan: usize) {
+        for &index in &self.plans[plan].forward {
+            let node = &self.program.nodes[index];
+            let since = Instant::now();
+            let mut output = std::mem::take(&mut self.values[node.output.id]);
+            node.operation.forward(Forward {
+                values: &self.values,
+                arenas: &self.arenas,
+                inputs: &node.inputs,
+                parameters: &node.parameters,
+                output: &mut output,
+                saved: &mut self.saved[index],
+                indices: &mut self.indices[index],
+                threads: &self.threads,
+            });
+            self.values[node.output.id] = output;
+            if let Some(clock) = &mut self.clock {
+                clock.add(node.operation.name(), "forward", since);
+            }
+        }
+    }
+
+    fn backward(&mut self, plan: usize, pass: usize) {
+        let visits = &self.plans[plan].backward[pass];
+        let since = Instant::now();
+        for &id in &visits.touched {
+            self.gradients[id].fill(T::ZERO);
+        }
+        for (arena, _) in &self.program.passes[pass].arenas {
+            self.arenas[arena.0].gradient.fill(T::ZERO);
+        }
+        if let Some(clock) = &mut self.clock {
+            clock.add("clear gradients", "backward", since);
+        }
+        self.gradients[self.program.passes[pass].loss.id].fill(T::ONE);
+        for (index, wants, moves) in &visits.nodes {
+            let node = &self.program.nodes[*index];
+            let since = Instant::now();
+            let mut output_gradient = std::mem::take(&mut self.gradients[node.output.id]);
+            node.operation.backward(Backward {
+                values: &self.values,
+                gradients: &mut self.gradients,
+                arenas: &mut self.arenas,
+                inputs: &node.inputs,
+                parameters: &node.parameters,
+                wants,
+                moves: *moves,
+                output: &self.values[node.output.id],
+                output_gradient: &mut output_gradient,
+                saved: &mut self.saved[*index],
+                indices: &self.indices[*index],
+                threads: &self.threads,
+            });
+            self.gradients[node.output.id] = output_gradient;
+            if let Some(clock) = &mut self.clock {
+                clock.add(node.operation.name(), "backward", since);
+            }
+        }
+    }
+
+    fn descend(&mut self, step: u64) {
+        let since = Instant::now();
+        for pass in &self.program.passes {
+            let Window { from, until } = pass.window;
+            if pass.window.contains(step) {
+                for (arena, adam) in &pass.arenas {
+                    self.arenas[arena.0].step(&self.threads, adam, step - from, until - from);
+                }
+            }
+        }
+        for &(target, source, rate) in &self.program.followers {
+            let (first, second) = self.arenas.split_at_mut(target.0.max(source.0));
+            let (target, source) = if target.0 < source.0 {
+                (&mut first[target.0], &second[0])
+            } else {
+                (&mut second[0], &first[source.0])
+            };
+            target.follow(&source.values, rate);
+        }
+        if let Some(clock) = &mut self.clock {
+            clock.add("adam", "descend", since);
+        }
+    }
+}
+
+/// Marks every node that `value` depends on.
+fn mark<T: Scalar>(nodes: &[Node<T>], value: usize, needed: &mut [bool]) {
+    let mut wanted = vec![value];
+    while let Some(value) = wanted.pop() {
+        if let Some(index) = nodes.iter().position(|node| node.output.id == value)
+            && !needed[index]
+        {
+            needed[index] = true;
+            wanted.extend(nodes[index].inputs.iter().map(|input| input.id));
+        }
+    }
+}
+
+/// Marks the node of a metric whose inputs are computed anyway.
+fn mark_report<T: Scalar>(nodes: &[Node<T>], value: usize, needed: &mut [bool]) {
+    let producer = |value: usize| nodes.iter().position(|node| node.output.id == value);
+    if let Some(index) = producer(value) {
+        let mut inputs = nodes[index].inputs.iter().map(|input| producer(input.id));
+        needed[index] |= inputs.all(|input| input.is_none_or(|from| needed[from]));
+    }
+}
+
+/// The backward half of `pass`: the nodes between its loss and its arenas.
+fn visits<T: Scalar>(nodes: &[Node<T>], pass: &Pass) -> Visits {
+    let moves = |node: &Node<T>| {
+        node.parameters.iter().any(|p| pass.arenas.iter().any(|(a, _)| *a == p.arena))
+    };
+    let producer = |value: &Value| nodes.iter().position(|node| node.output.id == value.id);
+    let mut depends = vec![false; nodes.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        let through = node
+            .inputs
+            .iter()
+            .any(|input| !input.stopped && producer(input).is_some_and(|from| depends[from]));
+        depends[index] = moves(node) || through;
+    }
+    let mut leads = vec![false; nodes.len()];
+    let mut result = Visits::default();
+    for (index, node) in nodes.iter().enumerate().rev() {
+        leads[index] |= node.output.id == pass.loss.id;
+        if !(leads[index] && depends[index]) {
+            continue;
+        }
+        let mut wants = Vec::new();
+        for input in &node.inputs {
+            let from = producer(input).filter(|&from| !input.stopped && depends[from]);
+            wants.push(from.is_some());
+            if let Some(from) = from {
+                leads[from] = true;
+            }
+        }
+        result.touched.push(node.output.id);
+        result.nodes.push((index, wants, moves(node)));
+    }
+    result
+}

@@ -1,0 +1,22 @@
+//! Runs an update: flat parameters, a static list of operations, passes that descend.
+//!
+//! The engine knows no operation by name and no mathematics of learning. Shapes are static, every
+//! buffer is allocated once, and an update allocates nothing. Sums run in a fixed order, so the
+//! same seed gives the same bits for any number of threads.
+
+mod executor;
+mod optimizer;
+mod parameters;
+mod products;
+mod program;
+mod scalar;
+mod threads;
+
+pub use executor::{Backward, Clock, Executor, Forward};
+pub use optimizer::{Adam, Schedule};
+pub use parameters::{ArenaId, Initial, Parameter, Parameters};
+pub(crate) use products::wide_kernel;
+pub use products::{Product, Side, Wide, multiply, wide};
+pub use program::{Operation, Program, Stage, Value, Window};
+pub use scalar::Scalar;
+pub use threads::Threads;

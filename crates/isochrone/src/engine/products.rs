@@ -1,0 +1,251 @@
+//! Matrix products and wide vectors: the one module of the library with `unsafe` blocks.
+//!
+//! C ← A B + β C through `matrixmultiply`, whose sums over k run in the same order for any cut of
+//! the rows; the rows of C are cut over our own threads. [`wide`] compiles a loop for the vector
+//! width of the machine it runs on.
+#![allow(unsafe_code)]
+
+use super::{Scalar, Threads};
+
+/// A matrix to be multiplied: its numbers, row after row, read as they stand or transposed.
+#[derive(Debug, Clone, Copy)]
+pub enum Side<'a, T> {
+    /// Row i, column j is number i · columns + j.
+    Plain(&'a [T]),
+    /// Row i, column j is number j · rows + i: the stored matrix is read across.
+    Across(&'a [T]),
+}
+
+/// The shape of a product: (m × k) · (k × n).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Product {
+    /// Rows of the result.
+    pub m: usize,
+    /// Summed over.
+    pub k: usize,
+    /// Columns of the result.
+    pub n: usize,
+}
+
+/// A cut never leaves a thread fewer rows than this.
+const LEAST_ROWS: usize = 16;
+
+/// Computes `out` ← `left` · `right` + `keep` · `out`, then calls `finish(first row, rows)` on the
+/// rows of each thread while they are warm.
+///
+/// # Panics
+/// Where a slice is shorter than its shape.
+pub fn multiply<T: Scalar>(
+    threads: &Threads,
+    shape: Product,
+    left: Side<'_, T>,
+    right: Side<'_, T>,
+    keep: T,
+    out: &mut [T],
+    finish: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let Product { m, k, n } = shape;
+    assert_eq!(out.len(), m * n, "product of {shape:?}");
+    let share = m.div_ceil(threads.count()).div_ceil(LEAST_ROWS) * LEAST_ROWS;
+    threads.parts(out, share * n, |part, rows| {
+        let first = part * share;
+        let height = rows.len() / n;
+        let (left, left_strides) = match left {
+            Side::Plain(numbers) => (&numbers[first * k..(first + height) * k], (k, 1)),
+            Side::Across(numbers) => (&numbers[first..], (1, m)),
+        };
+        let (right, right_strides) = match right {
+            Side::Plain(numbers) => (numbers, (n, 1)),
+            Side::Across(numbers) => (numbers, (1, k)),
+        };
+        let shape = Product { m: height, k, n };
+        block(shape, (left, left_strides), (right, right_strides), keep, rows);
+        finish(first, rows);
+    });
+}
+
+type Strided<'a, T> = (&'a [T], (usize, usize));
+
+/// One thread's share of a product.
+fn block<T: Scalar>(
+    Product { m, k, n }: Product,
+    (left, (left_row, left_column)): Strided<'_, T>,
+    (right, (right_row, right_column)): Strided<'_, T>,
+    keep: T,
+    out: &mut [T],
+) {
+    let reach = |rows: usize, columns: usize, row: usize, column: usize| {
+        (rows - 1) * row + (columns - 1) * column + 1
+    };
+    assert!(m > 0 && k > 0 && n > 0 && out.len() == m * n);
+    assert!(left.len() >= reach(m, k, left_row, left_column));
+    assert!(right.len() >= reach(k, n, right_row, right_column));
+    let strides = |row: usize, column: usize| (row as isize, column as isize);
+    let ((lr, lc), (rr, rc)) = (strides(left_row, left_column), strides(right_row, right_column));
+    let (a, b, c) = (left.as_ptr(), right.as_ptr(), out.as_mut_ptr());
+    if size_of::<T>() == size_of::<f32>() {
+        // SAFETY: `Scalar` is implemented for f32 and f64 alone, and the size tells them apart; the
+        // asserts above keep every index of the three matrices inside its slice, and `out` is
+        // borrowed mutably, so it overlaps neither operand.
+        unsafe {
+            matrixmultiply::sgemm(
+                m,
+                k,
+                n,
+                1.0,
+                a.cast(),
+                lr,
+                lc,
+                b.cast(),
+                rr,
+                rc,
+                keep.wide() as f32,
+                c.cast(),
+                n as isize,
+                1,
+            );
+        }
+    } else {
+        // SAFETY: as above, for f64.
+        unsafe {
+            matrixmultiply::dgemm(
+                m,
+                k,
+                n,
+                1.0,
+                a.cast(),
+                lr,
+                lc,
+                b.cast(),
+                rr,
+                rc,
+                keep.wide(),
+                c.cast(),
+                n as isize,
+                1,
+            );
+        }
+    }
+}
+
+/// A loop to be compiled for the widest vectors of the machine; see [`wide`].
+pub trait Wide {
+    /// The loop itself; must be `#[inline(always)]`.
+    fn run(self);
+}
+
+/// Runs `kernel` compiled for the vector width this machine has.
+///
+/// The arithmetic and its order are the same at every width: no fused multiply-add is introduced.
+#[inline]
+pub fn wide(kernel: impl Wide) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512bw")
+        {
+            // SAFETY: the features of the function were detected on this machine.
+            return unsafe { with_avx512(kernel) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the feature of the function was detected on this machine.
+            return unsafe { with_avx2(kernel) };
+        }
+    }
+    kernel.run();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw")]
+fn with_avx512(kernel: impl Wide) {
+    kernel.run();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn with_avx2(kernel: impl Wide) {
+    kernel.run();
+}
+
+/// Defines a function whose body is compiled for every vector width; its references live for `'k`.
+macro_rules! wide_kernel {
+    ($(#[$note:meta])* $visible:vis fn $name:ident<T>($($argument:ident: $type:ty),* $(,)?) $body:block) => {
+        $(#[$note])*
+        #[allow(clippy::too_many_arguments)]
+        $visible fn $name<'k, T: $crate::engine::Scalar>($($argument: $type),*) {
+            struct Call<'k, T: $crate::engine::Scalar> {
+                $($argument: $type,)*
+                lifetime: std::marker::PhantomData<&'k T>,
+            }
+            impl<'k, T: $crate::engine::Scalar> $crate::engine::Wide for Call<'k, T> {
+                #[inline(always)]
+                fn run(self) {
+                    let Call { $($argument,)* .. } = self;
+                    $body
+                }
+            }
+            $crate::engine::wide(Call { $($argument,)* lifetime: std::marker::PhantomData });
+        }
+    };
+}
+pub(crate) use wide_kernel;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Purpose, Stream};
+
+    fn numbers(count: usize, seed: u64) -> Vec<f64> {
+        let mut draws = Stream::new(seed, Purpose(0)).draws(0, 0);
+        (0..count).map(|_| draws.normal()).collect()
+    }
+
+    fn plain(Product { m, k, n }: Product, a: &[f64], b: &[f64]) -> Vec<f64> {
+        let at = |i: usize, j: usize| (0..k).map(|l| a[i * k + l] * b[l * n + j]).sum();
+        (0..m * n).map(|index| at(index / n, index % n)).collect()
+    }
+
+    fn transpose(rows: usize, columns: usize, a: &[f64]) -> Vec<f64> {
+        (0..rows * columns).map(|at| a[(at % rows) * columns + at / rows]).collect()
+    }
+
+    #[test]
+    fn products_agree_with_the_plain_sum_for_every_side() {
+        let shape = Product { m: 37, k: 19, n: 23 };
+        let (a, b) = (numbers(shape.m * shape.k, 1), numbers(shape.k * shape.n, 2));
+        let expected = plain(shape, &a, &b);
+        let (across_a, across_b) =
+            (transpose(shape.m, shape.k, &a), transpose(shape.k, shape.n, &b));
+        for left in [Side::Plain(&a[..]), Side::Across(&across_a[..])] {
+            for right in [Side::Plain(&b[..]), Side::Across(&across_b[..])] {
+                let mut out = vec![1.0; shape.m * shape.n];
+                multiply(&Threads::default(), shape, left, right, 1.0, &mut out, |_, _| {});
+                for (found, expected) in out.iter().zip(&expected) {
+                    assert!((found - 1.0 - expected).abs() < 1e-12);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_have_the_same_bits_for_any_thread_count() {
+        let shape = Product { m: 157, k: 700, n: 65 };
+        let a: Vec<f32> = numbers(shape.m * shape.k, 1).iter().map(|&x| x as f32).collect();
+        let b: Vec<f32> = numbers(shape.k * shape.n, 2).iter().map(|&x| x as f32).collect();
+        let run = |count: usize| {
+            let threads = Threads::new(count).unwrap();
+            let mut out = vec![0.5f32; shape.m * shape.n];
+            threads.enter(|| {
+                let (left, right) = (Side::Plain(&a[..]), Side::Plain(&b[..]));
+                multiply(&threads, shape, left, right, 1.0, &mut out, |_, _| {});
+            });
+            out.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+        };
+        let one = run(1);
+        for count in [2, 3, 4, 8] {
+            assert_eq!(one, run(count), "{count} threads");
+        }
+    }
+}

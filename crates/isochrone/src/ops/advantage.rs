@@ -1,0 +1,129 @@
+//! −mean sg(w) · log π, w = min(exp(β A), 100): advantage-weighted regression.
+//!
+//! A = d(policy's way) − d(data's way), positive where the data's action is nearer to the goal. With
+//! standardization A is divided by its deviation over the batch and w by its mean.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+
+/// Whether advantages are brought to a common scale before they are weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standardize {
+    /// The advantage as it is.
+    None,
+    /// Mean 0, deviation 1 over the batch; weights divided by their mean.
+    Batch,
+}
+
+/// The largest weight of a row.
+const LARGEST_WEIGHT: f64 = 100.0;
+
+/// How advantages become weights.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdvantageWeights {
+    /// β.
+    pub inverse_temperature: f64,
+    /// Whether the advantage is standardized.
+    pub standardize: Standardize,
+}
+
+impl AdvantageWeights {
+    /// Writes the weights of advantages `baseline` − `taken`.
+    fn write<T: Scalar>(&self, baseline: &[T], taken: &[T], weights: &mut [T]) {
+        let count = weights.len() as f64;
+        for ((weight, &baseline), &taken) in weights.iter_mut().zip(baseline).zip(taken) {
+            *weight = baseline - taken;
+        }
+        if self.standardize == Standardize::Batch {
+            let mean = weights.iter().map(|w| w.wide()).sum::<f64>() / count;
+            let variance = weights.iter().map(|w| (w.wide() - mean).powi(2)).sum::<f64>() / count;
+            let inverse = 1.0 / (variance.sqrt() + 1e-6);
+            weights.iter_mut().for_each(|w| *w = T::of((w.wide() - mean) * inverse));
+        }
+        for weight in weights.iter_mut() {
+            let exponential = (T::of(self.inverse_temperature) * *weight).exp();
+            *weight = exponential.at_most(T::of(LARGEST_WEIGHT));
+        }
+        if self.standardize == Standardize::Batch {
+            let mean = weights.iter().map(|w| w.wide()).sum::<f64>() / count;
+            weights.iter_mut().for_each(|w| *w = T::of(w.wide() / mean));
+        }
+    }
+}
+
+struct Regression {
+    rows: usize,
+    weights: AdvantageWeights,
+}
+
+impl<T: Scalar> Operation<T> for Regression {
+    fn name(&self) -> &'static str {
+        "advantage"
+    }
+
+    fn saved(&self) -> usize {
+        self.rows
+    }
+
+    fn forward(&self, run: Forward<'_, T>) {
+        self.weights.write(run.input(1), run.input(2), run.saved);
+        let mut sum = T::ZERO;
+        run.input(0).iter().zip(&*run.saved).for_each(|(&log, &weight)| sum += weight * log);
+        run.output[0] = -sum / T::of(self.rows as f64);
+    }
+
+    fn backward(&self, mut run: Backward<'_, T>) {
+        let share = -run.output_gradient[0] / T::of(self.rows as f64);
+        let weights = std::mem::take(&mut run.saved);
+        if let Some(target) = run.input_gradient(0) {
+            target.iter_mut().zip(&*weights).for_each(|(t, &weight)| *t += share * weight);
+        }
+    }
+}
+
+impl<T: Scalar> Program<T> {
+    /// The loss of a policy whose log-likelihood of the data's actions is `log_likelihood`, weighed
+    /// by how much nearer the data's way (`taken`) is than the policy's (`baseline`).
+    pub fn advantage_regression(
+        &mut self,
+        log_likelihood: Value,
+        baseline: Value,
+        taken: Value,
+        weights: AdvantageWeights,
+    ) -> Value {
+        let inputs = [log_likelihood, baseline.stop(), taken.stop()];
+        self.add(Regression { rows: log_likelihood.rows, weights }, &inputs, &[], (1, 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::differences::Bench;
+
+    #[test]
+    fn the_loss_has_the_gradient_of_its_formula() {
+        for standardize in [Standardize::None, Standardize::Batch] {
+            let weights = AdvantageWeights { inverse_temperature: 3.0, standardize };
+            Bench::new(&[(5, 1)]).holding(&[(5, 1), (5, 1)]).check(|program, values| {
+                program.advantage_regression(values[0], values[1], values[2], weights)
+            });
+        }
+    }
+
+    #[test]
+    fn nearer_actions_weigh_more_and_weights_are_capped() {
+        let plain = AdvantageWeights { inverse_temperature: 1.0, standardize: Standardize::None };
+        let mut weights = [0.0f64; 3];
+        plain.write(&[2.0, 2.0, 100.0], &[1.0, 3.0, 0.0], &mut weights);
+        assert!((weights[0] - 1.0f64.exp()).abs() < 1e-12);
+        assert!((weights[1] - (-1.0f64).exp()).abs() < 1e-12);
+        assert_eq!(weights[2], LARGEST_WEIGHT);
+        let batch = AdvantageWeights { standardize: Standardize::Batch, ..plain };
+        batch.write(&[2.0, 2.0, 2.0], &[1.0, 3.0, 2.0], &mut weights);
+        assert!((weights.iter().sum::<f64>() - 3.0).abs() < 1e-9);
+        assert!(weights[0] > weights[2] && weights[2] > weights[1]);
+    }
+}

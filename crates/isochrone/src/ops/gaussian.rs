@@ -1,0 +1,60 @@
+//! log N(a; μ, σ²) = −½ Σ ((a − μ)/σ)² − n ln σ − n/2 ln 2π, row by row, with a constant σ.
+
+use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+
+struct LogLikelihood {
+    width: usize,
+    deviation: f64,
+}
+
+impl<T: Scalar> Operation<T> for LogLikelihood {
+    fn name(&self) -> &'static str {
+        "gaussian"
+    }
+
+    fn forward(&self, run: Forward<'_, T>) {
+        let inverse = T::of(1.0 / self.deviation);
+        let constant =
+            self.width as f64 * (self.deviation.ln() + 0.5 * (2.0 * std::f64::consts::PI).ln());
+        let rows = run.input(0).chunks_exact(self.width).zip(run.input(1).chunks_exact(self.width));
+        for (out, (mean, action)) in run.output.iter_mut().zip(rows) {
+            let mut sum = T::ZERO;
+            for (&mean, &action) in mean.iter().zip(action) {
+                let z = (action - mean) * inverse;
+                sum += z * z;
+            }
+            *out = T::of(-0.5) * sum - T::of(constant);
+        }
+    }
+
+    fn backward(&self, mut run: Backward<'_, T>) {
+        let gradient = std::mem::take(&mut run.output_gradient);
+        let (mean, action) = (run.input(0), run.input(1));
+        let inverse = T::of(1.0 / (self.deviation * self.deviation));
+        if let Some(target) = run.input_gradient(0) {
+            for (at, target) in target.iter_mut().enumerate() {
+                *target += gradient[at / self.width] * (action[at] - mean[at]) * inverse;
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Program<T> {
+    /// The log-likelihood of each row of `action` under a normal law around `mean`.
+    pub fn gaussian(&mut self, mean: Value, action: Value, deviation: f64) -> Value {
+        let operation = LogLikelihood { width: mean.columns, deviation };
+        self.add(operation, &[mean, action.stop()], &[], (mean.rows, 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::differences::Bench;
+
+    #[test]
+    fn the_likelihood_has_the_gradient_of_its_formula() {
+        Bench::new(&[(4, 3)])
+            .holding(&[(4, 3)])
+            .check(|program, values| program.gaussian(values[0], values[1], 0.7));
+    }
+}

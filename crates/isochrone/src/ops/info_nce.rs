@@ -1,0 +1,238 @@
+//! InfoNCE over all pairs of a batch, and its binary form.
+//!
+//! Choosing the goal:  mean_i (LSE_j f_ij − f_ii); choosing the start: mean_j (LSE_i f_ij − f_jj).
+//! Symmetric is their sum. The gradient is closed: G_ij = (P_ij + Q_ij − 2 δ_ij) / B, P the softmax
+//! of rows, Q of columns. Choosing the goal alone leaves a constant C(start) free, so it comes with
+//! 0.01 · mean_i LSE_i², whose gradient is 0.02 · LSE_i · P_ij / B. Binary: mean over all pairs of
+//! the cross-entropy of σ(f_ij) against δ_ij, summed as B² terms over B².
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value, wide_kernel};
+
+/// Which classification the logits are trained on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Directions {
+    /// Choose the goal of each start and the start of each goal.
+    Symmetric,
+    /// Choose the goal of each start, with the LSE² penalty (the authors' code).
+    Forward,
+    /// Choose the goal of each start without the penalty: the constant of each start is free.
+    ForwardFree,
+    /// Choose the start of each goal.
+    Backward,
+    /// Tell every pair as matching or not.
+    Binary,
+}
+
+/// The weight of mean LSE² that fixes the free constant of a start.
+pub const LSE_PENALTY: f64 = 0.01;
+
+struct InfoNce {
+    size: usize,
+    directions: Directions,
+}
+
+impl<T: Scalar> Operation<T> for InfoNce {
+    fn name(&self) -> &'static str {
+        "info_nce"
+    }
+
+    /// The gradient by the logits, and room for two numbers a column.
+    fn saved(&self) -> usize {
+        self.size * (self.size + 2)
+    }
+
+    fn forward(&self, run: Forward<'_, T>) {
+        let (size, logits) = (self.size, run.input(0));
+        let (gradient, columns) = run.saved.split_at_mut(size * size);
+        gradient.fill(T::ZERO);
+        let mut loss = 0.0;
+        if self.directions == Directions::Binary {
+            let mut sum = [T::ZERO];
+            binary(logits, gradient, size, &mut sum);
+            run.output[0] = sum[0] / T::of((size * size) as f64);
+            return;
+        }
+        if self.directions != Directions::Backward {
+            let penalty = if self.directions == Directions::Forward { LSE_PENALTY } else { 0.0 };
+            loss += choose_goal(logits, gradient, size, penalty);
+        }
+        if matches!(self.directions, Directions::Symmetric | Directions::Backward) {
+            loss += choose_start(logits, gradient, columns, size);
+        }
+        run.output[0] = T::of(loss / size as f64);
+    }
+
+    fn backward(&self, mut run: Backward<'_, T>) {
+        let scale = match self.directions {
+            Directions::Binary => self.size * self.size,
+            _ => self.size,
+        };
+        let upstream = run.output_gradient[0] / T::of(scale as f64);
+        let saved = std::mem::take(&mut run.saved);
+        if let Some(target) = run.input_gradient(0) {
+            target.iter_mut().zip(&*saved).for_each(|(t, &g)| *t += upstream * g);
+        }
+    }
+}
+
+/// Adds P_ij − δ_ij (and the penalty's share) to `gradient`; the sum of the losses of all rows.
+fn choose_goal<T: Scalar>(logits: &[T], gradient: &mut [T], size: usize, penalty: f64) -> f64 {
+    let mut loss = 0.0;
+    let rows = logits.chunks_exact(size).zip(gradient.chunks_exact_mut(size));
+    for (at, (row, gradient)) in rows.enumerate() {
+        let mut top = row[0];
+        row.iter().for_each(|&f| top = top.at_least(f));
+        exponentials(row, gradient, top);
+        let mut sum = T::ZERO;
+        gradient.iter().for_each(|&e| sum += e);
+        let total = (top + sum.ln()).wide();
+        loss += total - row[at].wide() + penalty * total * total;
+        let scale = T::of(1.0 + 2.0 * penalty * total) / sum;
+        gradient.iter_mut().for_each(|g| *g *= scale);
+        gradient[at] -= T::ONE;
+    }
+    loss
+}
+
+/// Adds Q_ij − δ_ij to `gradient`; the sum of the losses of all columns.
+fn choose_start<T: Scalar>(
+    logits: &[T],
+    gradient: &mut [T],
+    columns: &mut [T],
+    size: usize,
+) -> f64 {
+    let (tops, sums) = columns.split_at_mut(size);
+    column_tops(logits, tops);
+    sums.fill(T::ZERO);
+    column_sums(logits, tops, sums);
+    let mut loss = 0.0;
+    for at in 0..size {
+        loss += (tops[at] + sums[at].ln() - logits[at * size + at]).wide();
+        sums[at] = T::ONE / sums[at];
+    }
+    column_shares(logits, tops, sums, gradient);
+    (0..size).for_each(|at| gradient[at * size + at] -= T::ONE);
+    loss
+}
+
+wide_kernel! {
+    fn exponentials<T>(row: &'k [T], out: &'k mut [T], top: T) {
+        for (out, &f) in out.iter_mut().zip(row) {
+            *out = (f - top).exp();
+        }
+    }
+}
+
+wide_kernel! {
+    fn column_tops<T>(logits: &'k [T], tops: &'k mut [T]) {
+        let size = tops.len();
+        tops.copy_from_slice(&logits[..size]);
+        for row in logits.chunks_exact(size) {
+            tops.iter_mut().zip(row).for_each(|(top, &f)| *top = top.at_least(f));
+        }
+    }
+}
+
+wide_kernel! {
+    fn column_sums<T>(logits: &'k [T], tops: &'k [T], sums: &'k mut [T]) {
+        for row in logits.chunks_exact(tops.len()) {
+            for ((sum, &f), &top) in sums.iter_mut().zip(row).zip(tops) {
+                *sum += (f - top).exp();
+            }
+        }
+    }
+}
+
+wide_kernel! {
+    fn column_shares<T>(logits: &'k [T], tops: &'k [T], inverses: &'k [T], gradient: &'k mut [T]) {
+        let size = tops.len();
+        for (row, gradient) in logits.chunks_exact(size).zip(gradient.chunks_exact_mut(size)) {
+            for (((g, &f), &top), &inverse) in
+                gradient.iter_mut().zip(row).zip(tops).zip(inverses)
+            {
+                *g += (f - top).exp() * inverse;
+            }
+        }
+    }
+}
+
+wide_kernel! {
+    fn binary<T>(logits: &'k [T], gradient: &'k mut [T], size: usize, loss: &'k mut [T; 1]) {
+        let rows = logits.chunks_exact(size).zip(gradient.chunks_exact_mut(size));
+        for (at, (row, gradient)) in rows.enumerate() {
+            for (g, &f) in gradient.iter_mut().zip(row) {
+                *g = f.sigmoid();
+            }
+            gradient[at] -= T::ONE;
+            row.iter().for_each(|&f| loss[0] += f.softplus());
+            loss[0] -= row[at];
+        }
+    }
+}
+
+impl<T: Scalar> Program<T> {
+    /// The contrastive loss of square `logits`, whose diagonal holds the matching pairs.
+    pub fn info_nce(&mut self, logits: Value, directions: Directions) -> Value {
+        assert_eq!(logits.rows, logits.columns, "every start has its goal");
+        self.add(InfoNce { size: logits.rows, directions }, &[logits], &[], (1, 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::differences::Bench;
+
+    const ALL: [Directions; 5] = [
+        Directions::Symmetric,
+        Directions::Forward,
+        Directions::ForwardFree,
+        Directions::Backward,
+        Directions::Binary,
+    ];
+
+    #[test]
+    fn every_direction_has_the_gradient_of_its_loss() {
+        for directions in ALL {
+            Bench::new(&[(6, 6)]).check(|program, values| program.info_nce(values[0], directions));
+        }
+    }
+
+    fn loss(logits: &[f64], size: usize, directions: Directions) -> f64 {
+        let mut gradient = vec![0.0; size * size];
+        let mut columns = vec![0.0; 2 * size];
+        match directions {
+            Directions::Backward => {
+                choose_start(logits, &mut gradient, &mut columns, size) / size as f64
+            }
+            _ => choose_goal(logits, &mut gradient, size, 0.0) / size as f64,
+        }
+    }
+
+    #[test]
+    fn losses_are_those_written_out_with_the_match_in_the_denominator() {
+        let logits = [1.0, 2.0, -1.0, 0.5];
+        let goal =
+            (1.0f64.exp() + 2.0f64.exp()).ln() - 1.0 + ((-1.0f64).exp() + 0.5f64.exp()).ln() - 0.5;
+        assert!((loss(&logits, 2, Directions::ForwardFree) - goal / 2.0).abs() < 1e-12);
+        let start =
+            (1.0f64.exp() + (-1.0f64).exp()).ln() - 1.0 + (2.0f64.exp() + 0.5f64.exp()).ln() - 0.5;
+        assert!((loss(&logits, 2, Directions::Backward) - start / 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn large_logits_stay_finite() {
+        let logits = [1e4, -1e4, -1e4, 1e4];
+        for directions in [Directions::ForwardFree, Directions::Backward] {
+            let value = loss(&logits, 2, directions);
+            assert!(value.is_finite() && value.abs() < 1e-9);
+        }
+        let mut gradient = [0.0f32; 4];
+        let mut sum = [0.0f32];
+        binary(&[1e4f32, -1e4, 1e4, -1e4], &mut gradient, 2, &mut sum);
+        assert!(sum[0].is_finite() && gradient.iter().all(|g| g.is_finite()));
+    }
+}

@@ -1,0 +1,410 @@
+//! d(x, y) = mean over components of max_m relu(v_m(x) − v_m(y)) + ‖u(x) − u(y)‖₂.
+//!
+//! The metric residual network (Liu et al. 2023) with the square root that the triangle inequality
+//! needs (Wang and Isola 2022, appendix C.2); the paper's equation `mrn`. A latent vector is cut
+//! into equal components, in each the coordinates of the maximum first, then those of the norm.
+//! Without norm coordinates it is the head max_m relu(x_m − y_m).
+//!
+//! All pairs are streamed over coordinates: direct differences (a Gram form cancels at near points),
+//! a running maximum with its index, no buffer larger than pairs × components. Backward: with
+//! W = G / ‖u_i − v_j‖ (0 where that is 0) dU_i = Σ_j W_ij (u_i − v_j), dV_j = −Σ_i W_ij (u_i − v_j);
+//! the maximum scatters G once per pair. d(x, x) is exactly 0 and has gradient 0.
+
+use super::{LANES, lanes, transpose};
+use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value, wide_kernel};
+
+/// The shape of a head: components, each with coordinates for the maximum and for the norm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mrn {
+    /// Components the distance is the mean of.
+    pub components: usize,
+    /// Coordinates of the maximum in each.
+    pub maxima: usize,
+    /// Coordinates of the norm in each.
+    pub squares: usize,
+}
+
+/// No coordinate is positive: the maximum is the zero of relu.
+const NONE: u32 = u32::MAX;
+
+/// Rows that one task takes.
+const ROWS: usize = 8;
+
+impl Mrn {
+    /// Coordinates of a latent vector.
+    pub fn width(&self) -> usize {
+        self.components * (self.maxima + self.squares)
+    }
+
+    fn share<T: Scalar>(&self) -> T {
+        T::ONE / T::of(self.components as f64)
+    }
+
+    /// The distance of one pair, in the order of sums that pairs use; calls `part` with each
+    /// component, its norm and the index of its maximum.
+    #[inline(always)]
+    fn one<T: Scalar>(&self, from: &[T], to: &[T], mut part: impl FnMut(usize, T, u32)) -> T {
+        let mut total = T::ZERO;
+        let width = self.maxima + self.squares;
+        for component in 0..self.components {
+            let coordinates = component * width..(component + 1) * width;
+            let (from, to) = (&from[coordinates.clone()], &to[coordinates]);
+            let (mut best, mut index) = (T::ZERO, NONE);
+            for m in 0..self.maxima {
+                let difference = from[m] - to[m];
+                if difference > best {
+                    (best, index) = (difference, m as u32);
+                }
+            }
+            let mut sum = T::ZERO;
+            for m in self.maxima..width {
+                let difference = from[m] - to[m];
+                sum += difference * difference;
+            }
+            let norm = sum.sqrt();
+            total += best + norm;
+            part(component, norm, index);
+        }
+        total * self.share()
+    }
+
+    /// The distances of corresponding rows.
+    pub fn by_row<T: Scalar>(&self, from: &[T], to: &[T], out: &mut [T]) {
+        let width = self.width();
+        let rows = from.chunks_exact(width).zip(to.chunks_exact(width));
+        out.iter_mut()
+            .zip(rows)
+            .for_each(|(out, (from, to))| *out = self.one(from, to, |_, _, _| {}));
+    }
+
+    /// The distances of all pairs, without what a backward would need.
+    pub fn pairs<T: Scalar>(&self, from: &[T], to: &[T], out: &mut [T]) {
+        let width = self.width();
+        let columns = to.len() / width;
+        let stride = lanes(columns);
+        let mut across = vec![T::ZERO; width * stride];
+        transpose(to, width, &mut across, stride);
+        let (mut norms, mut picks) =
+            (vec![T::ZERO; self.components * columns], vec![0; self.components * columns]);
+        for (out, from) in out.chunks_exact_mut(columns).zip(from.chunks_exact(width)) {
+            row(*self, from, &across, out, &mut norms, &mut picks);
+        }
+    }
+}
+
+wide_kernel! {
+    /// One row against all columns: distances, and per component norms and indices of maxima.
+    fn row<T>(
+        shape: Mrn,
+        from: &'k [T],
+        across: &'k [T],
+        distances: &'k mut [T],
+        norms: &'k mut [T],
+        picks: &'k mut [u32],
+    ) {
+        let columns = distances.len();
+        let stride = lanes(columns);
+        let width = shape.maxima + shape.squares;
+        for block in (0..columns).step_by(LANES) {
+            let valid = LANES.min(columns - block);
+            let mut total = [T::ZERO; LANES];
+            for component in 0..shape.components {
+                let first = component * width;
+                let lane = |m: usize| &across[(first + m) * stride + block..][..LANES];
+                let (mut best, mut index) = ([T::ZERO; LANES], [NONE; LANES]);
+                for m in 0..shape.maxima {
+                    let (x, y) = (from[first + m], lane(m));
+                    for l in 0..LANES {
+                        let difference = x - y[l];
+                        let larger = difference > best[l];
+                        best[l] = if larger { difference } else { best[l] };
+                        index[l] = if larger { m as u32 } else { index[l] };
+                    }
+                }
+                let mut sum = [T::ZERO; LANES];
+                for m in shape.maxima..width {
+                    let (x, y) = (from[first + m], lane(m));
+                    for l in 0..LANES {
+                        let difference = x - y[l];
+                        sum[l] += difference * difference;
+                    }
+                }
+                for l in 0..LANES {
+                    sum[l] = sum[l].sqrt();
+                    total[l] += best[l] + sum[l];
+                }
+                let place = component * columns + block;
+                norms[place..place + valid].copy_from_slice(&sum[..valid]);
+                picks[place..place + valid].copy_from_slice(&index[..valid]);
+            }
+            let share = shape.share();
+            for l in 0..valid {
+                distances[block + l] = total[l] * share;
+            }
+        }
+    }
+}
+
+wide_kernel! {
+    /// target += weight · (from − to).
+    fn pull<T>(target: &'k mut [T], from: &'k [T], to: &'k [T], weight: T) {
+        for ((target, &from), &to) in target.iter_mut().zip(from).zip(to) {
+            *target += weight * (from - to);
+        }
+    }
+}
+
+/// Adds the gradient of one pair to `target`: of its start (`sign` 1) or of its end (−1).
+#[inline(always)]
+fn pair_backward<T: Scalar>(
+    shape: Mrn,
+    target: &mut [T],
+    (from, to): (&[T], &[T]),
+    (gradient, sign): (T, T),
+    part: impl Fn(usize) -> (T, u32),
+) {
+    let width = shape.maxima + shape.squares;
+    for component in 0..shape.components {
+        let (norm, pick) = part(component);
+        let first = component * width;
+        let gradient = gradient * shape.share() * sign;
+        if pick != NONE {
+            target[first + pick as usize] += gradient;
+        }
+        if norm > T::ZERO {
+            let squares = first + shape.maxima..first + width;
+            pull(
+                &mut target[squares.clone()],
+                &from[squares.clone()],
+                &to[squares],
+                gradient / norm,
+            );
+        }
+    }
+}
+
+struct Pairwise {
+    shape: Mrn,
+    rows: usize,
+    columns: usize,
+}
+
+impl<T: Scalar> Operation<T> for Pairwise {
+    fn name(&self) -> &'static str {
+        "mrn"
+    }
+
+    /// The ends, transposed, and the norm of every pair and component.
+    fn saved(&self) -> usize {
+        self.shape.width() * lanes(self.columns) + self.rows * self.columns * self.shape.components
+    }
+
+    fn indices(&self) -> usize {
+        self.rows * self.columns * self.shape.components
+    }
+
+    fn forward(&self, run: Forward<'_, T>) {
+        let Self { shape, columns, .. } = *self;
+        let width = shape.width();
+        let (from, to) = (run.input(0), run.input(1));
+        let (across, norms) = run.saved.split_at_mut(width * lanes(columns));
+        transpose(to, width, across, lanes(columns));
+        let across = &*across;
+        let parts = columns * shape.components;
+        run.threads.parts3(
+            (run.output, ROWS * columns),
+            (norms, ROWS * parts),
+            (run.indices, ROWS * parts),
+            |part, distances, norms, picks| {
+                let rows = distances
+                    .chunks_exact_mut(columns)
+                    .zip(norms.chunks_exact_mut(parts).zip(picks.chunks_exact_mut(parts)));
+                for (at, (distances, (norms, picks))) in rows.enumerate() {
+                    let from = &from[(part * ROWS + at) * width..][..width];
+                    row(shape, from, across, distances, norms, picks);
+                }
+            },
+        );
+    }
+
+    fn backward(&self, mut run: Backward<'_, T>) {
+        let Self { shape, rows, columns } = *self;
+        let width = shape.width();
+        let gradient = &*std::mem::take(&mut run.output_gradient);
+        let norms = &std::mem::take(&mut run.saved)[width * lanes(columns)..];
+        let (from, to, picks, threads) = (run.input(0), run.input(1), run.indices, run.threads);
+        let pair = |i: usize, j: usize, sign: T, target: &mut [T]| {
+            let ends = (&from[i * width..][..width], &to[j * width..][..width]);
+            pair_backward(shape, target, ends, (gradient[i * columns + j], sign), |component| {
+                let place = (i * shape.components + component) * columns + j;
+                (norms[place], picks[place])
+            });
+        };
+        if let Some(target) = run.input_gradient(0) {
+            threads.parts(target, ROWS * width, |part, targets| {
+                for (at, target) in targets.chunks_exact_mut(width).enumerate() {
+                    (0..columns).for_each(|j| pair(part * ROWS + at, j, T::ONE, target));
+                }
+            });
+        }
+        if let Some(target) = run.input_gradient(1) {
+            threads.parts(target, ROWS * width, |part, targets| {
+                for (at, target) in targets.chunks_exact_mut(width).enumerate() {
+                    (0..rows).for_each(|i| pair(i, part * ROWS + at, -T::ONE, target));
+                }
+            });
+        }
+    }
+}
+
+struct ByRow {
+    shape: Mrn,
+    rows: usize,
+}
+
+impl<T: Scalar> Operation<T> for ByRow {
+    fn name(&self) -> &'static str {
+        "mrn_by_row"
+    }
+
+    fn saved(&self) -> usize {
+        self.rows * self.shape.components
+    }
+
+    fn indices(&self) -> usize {
+        self.rows * self.shape.components
+    }
+
+    fn forward(&self, run: Forward<'_, T>) {
+        let (width, components) = (self.shape.width(), self.shape.components);
+        let rows = run.input(0).chunks_exact(width).zip(run.input(1).chunks_exact(width));
+        for (at, (out, (from, to))) in run.output.iter_mut().zip(rows).enumerate() {
+            *out = self.shape.one(from, to, |component, norm, pick| {
+                run.saved[at * components + component] = norm;
+                run.indices[at * components + component] = pick;
+            });
+        }
+    }
+
+    fn backward(&self, mut run: Backward<'_, T>) {
+        let (width, components) = (self.shape.width(), self.shape.components);
+        let (gradient, norms) =
+            (&*std::mem::take(&mut run.output_gradient), &*std::mem::take(&mut run.saved));
+        let (from, to, picks) = (run.input(0), run.input(1), run.indices);
+        for (input, sign) in [(0, T::ONE), (1, -T::ONE)] {
+            if let Some(target) = run.input_gradient(input) {
+                for (at, target) in target.chunks_exact_mut(width).enumerate() {
+                    let ends = (&from[at * width..][..width], &to[at * width..][..width]);
+                    pair_backward(self.shape, target, ends, (gradient[at], sign), |component| {
+                        let place = at * components + component;
+                        (norms[place], picks[place])
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Program<T> {
+    /// The MRN distance of every pair of rows.
+    pub fn mrn(&mut self, shape: Mrn, from: Value, to: Value) -> Value {
+        assert_eq!((from.columns, to.columns), (shape.width(), shape.width()), "latent vectors");
+        let (rows, columns) = (from.rows, to.rows);
+        self.add(Pairwise { shape, rows, columns }, &[from, to], &[], (rows, columns))
+    }
+
+    /// The MRN distance of corresponding rows.
+    pub fn mrn_by_row(&mut self, shape: Mrn, from: Value, to: Value) -> Value {
+        assert_eq!((from.rows, from.columns), (to.rows, to.columns), "matrices of one shape");
+        self.add(ByRow { shape, rows: from.rows }, &[from, to], &[], (from.rows, 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::differences::Bench;
+    use crate::random::{Purpose, Stream};
+
+    const SHAPES: [Mrn; 4] = [
+        Mrn { components: 1, maxima: 3, squares: 3 },
+        Mrn { components: 2, maxima: 2, squares: 2 },
+        Mrn { components: 1, maxima: 6, squares: 0 },
+        Mrn { components: 1, maxima: 0, squares: 5 },
+    ];
+
+    #[test]
+    fn the_distance_has_the_gradient_of_its_formula() {
+        for shape in SHAPES {
+            let width = shape.width();
+            Bench::new(&[(5, width), (4, width)])
+                .check(|program, values| program.mrn(shape, values[0], values[1]));
+            Bench::new(&[(5, width), (5, width)])
+                .check(|program, values| program.mrn_by_row(shape, values[0], values[1]));
+            Bench::new(&[(70, width), (3, width)])
+                .check(|program, values| program.mrn(shape, values[1], values[0]));
+        }
+    }
+
+    #[test]
+    fn ties_and_coincident_points_have_gradient_zero_or_that_of_one_side() {
+        // Two equal ends share the gradient of a tie between different starts; no derivative by the
+        // coincident points themselves is asked for, since the distance has a kink there.
+        let shape = SHAPES[0];
+        Bench::new(&[(4, 6), (3, 6)]).check_from(
+            |at, numbers| {
+                if at == 1 {
+                    let (first, rest) = numbers.split_at_mut(6);
+                    rest[..6].copy_from_slice(first);
+                }
+            },
+            |program, values| program.mrn(shape, values[0], values[1]),
+        );
+        let point = [0.3f32, -0.2, 0.9, 1.0, 2.0, -1.0];
+        let mut target = [0.0f32; 6];
+        let mut seen = Vec::new();
+        assert_eq!(shape.one(&point, &point, |_, norm, pick| seen.push((norm, pick))), 0.0);
+        pair_backward(shape, &mut target, (&point, &point), (1.0, 1.0), |c| seen[c]);
+        assert_eq!(target, [0.0; 6]);
+    }
+
+    #[test]
+    fn near_points_have_small_finite_distances_and_bounded_gradients() {
+        let shape = Mrn { components: 1, maxima: 8, squares: 8 };
+        let mut draws = Stream::new(1, Purpose(0)).draws(0, 0);
+        for scale in [1e-3, 1e-6, 1e-12, 1e-18, 1e-25, 1e-38] {
+            let from: Vec<f32> = (0..16).map(|_| draws.normal() as f32).collect();
+            let to: Vec<f32> = from.iter().map(|x| x + (scale * draws.normal()) as f32).collect();
+            let zero = vec![0.0f32; 16];
+            let tiny: Vec<f32> = (0..16).map(|_| (scale * draws.normal()) as f32).collect();
+            for (from, to) in [(&from, &to), (&zero, &tiny)] {
+                let mut seen = Vec::new();
+                let d = shape.one(from, to, |_, norm, pick| seen.push((norm, pick)));
+                assert!(d.is_finite() && d >= 0.0 && f64::from(d) <= 40.0 * scale.max(1e-6));
+                let mut target = vec![0.0; 16];
+                pair_backward(shape, &mut target, (from, to), (1.0, 1.0), |c| seen[c]);
+                assert!(
+                    target.iter().all(|g| g.is_finite() && g.abs() <= 2.0),
+                    "{scale} {target:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn pairs_and_rows_agree_to_the_last_bit() {
+        let mut draws = Stream::new(2, Purpose(0)).draws(0, 0);
+        for shape in SHAPES {
+            let width = shape.width();
+            let mut numbers =
+                || (0..130 * width).map(|_| draws.normal() as f32).collect::<Vec<_>>();
+            let (from, to) = (numbers(), numbers());
+            let (mut pairs, mut rows) = (vec![0.0; 130 * 130], vec![0.0; 130]);
+            shape.pairs(&from, &to, &mut pairs);
+            shape.by_row(&from, &to, &mut rows);
+            for at in 0..130 {
+                assert_eq!(pairs[at * 131].to_bits(), rows[at].to_bits());
+            }
+        }
+    }
+}
