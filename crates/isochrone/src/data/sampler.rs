@@ -111,8 +111,8 @@ pub enum Column {
     State(RowsId),
     /// The actions of these rows.
     Action(RowsId),
-    /// The actions of these rows in an order drawn anew for every batch.
-    PermutedAction(RowsId),
+    /// The actions of these rows in an order drawn anew for every batch; copies are independent.
+    PermutedAction(RowsId, u8),
     /// The actions of these rows, moved one place round the batch.
     RolledAction(RowsId),
     /// Independent standard normals, so many a row.
@@ -166,7 +166,7 @@ impl Layout {
     pub fn width(&self, column: usize, state_size: usize, action_size: usize) -> usize {
         match self.columns[column] {
             Column::State(_) => state_size,
-            Column::Action(_) | Column::PermutedAction(_) | Column::RolledAction(_) => action_size,
+            Column::Action(_) | Column::PermutedAction(..) | Column::RolledAction(_) => action_size,
             Column::Noise(width) => width,
         }
     }
@@ -312,7 +312,7 @@ impl<'d> Sampler<'d> {
                     target.copy_from_slice(self.dataset.action(row as usize));
                 }
             }
-            Column::PermutedAction(choice) => {
+            Column::PermutedAction(choice, _) => {
                 let stream = Stream::new(seed, Purpose(ORDER_PURPOSE + at as u16));
                 for (place, entry) in batch.order.iter_mut().enumerate() {
                     *entry = (stream.block(step, place as u32)[0], place as u32);
@@ -492,7 +492,7 @@ mod tests {
         let mut layout = Layout::default();
         let goal = layout.rows(Rows::Future(Offsets::default()));
         let plainly = layout.column(Column::Action(goal));
-        let permuted = layout.column(Column::PermutedAction(goal));
+        let permuted = layout.column(Column::PermutedAction(goal, 0));
         let sampler = Sampler::new(&dataset, &plain, layout, 0.9);
         let mut batch = sampler.batch(64);
         let mut fixed_points = 0;

@@ -1,0 +1,175 @@
+//! CMD-1: one-step contrastive metric distillation.
+//!
+//! A contrastive critic f = c(g) − d((s, a), (g, a')) whose d is a quasimetric. At the optimum of the
+//! symmetric loss d is log p(g | g) / p(g | s, a) of the data's occupancy, made to obey the triangle
+//! inequality; the potential c is thrown away.
+//!
+//! Myers et al. 2024, algorithm 1 and equation `contrastive_loss_reparam`. Departures: the action at
+//! the goal belongs to the goal's column and is permuted afresh each update; goals may be the start
+//! itself (offsets from 0); losses are means; critic and policy read the parameters the update
+//! began with. The full list is in `docs/paper.md`.
+
+use serde::{Deserialize, Serialize};
+
+use super::distance::{DistanceNet, PolicyNet};
+use super::{Algorithm, Critic, GoalAction, Phases, Problem};
+use crate::data::sampler::{Column, Offsets, Rows};
+use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
+use crate::error::Result;
+use crate::extraction::Extraction;
+use crate::model::{DistanceShape, Learned};
+use crate::nn::{HeadShape, Mlp, Network, PolicyShape};
+use crate::ops::Directions;
+
+/// The choices of CMD-1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// What the distance is a function of.
+    pub critic: Critic,
+    /// Which contrastive loss, by name.
+    pub variant: Variant,
+    /// The law of a goal's offset from its start.
+    pub offsets: Offsets,
+    /// The action beside a goal.
+    pub goal_action: GoalAction,
+    /// τ: logits are divided by it.
+    pub temperature: f64,
+    /// The encoder, and the potential with one output.
+    pub network: Network,
+    /// The quasimetric head.
+    pub head: HeadShape,
+    /// How encoder and potential descend.
+    pub optimizer: Adam,
+    /// Which updates train what.
+    pub phases: Phases,
+    /// How a policy is taken from the distance.
+    pub extraction: Extraction,
+    /// The policy's network and law.
+    pub policy: PolicyShape,
+    /// How the policy descends.
+    pub policy_optimizer: Adam,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            critic: Critic::Auto,
+            variant: Variant::Symmetric,
+            offsets: Offsets::default(),
+            goal_action: GoalAction::Permuted,
+            temperature: 1.0,
+            network: Network::default(),
+            head: HeadShape::default(),
+            optimizer: Adam::default(),
+            phases: Phases::default(),
+            extraction: Extraction::default(),
+            policy: PolicyShape::default(),
+            policy_optimizer: Adam::default(),
+        }
+    }
+}
+
+/// The losses that go by the name CMD, and two known to be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Variant {
+    /// The paper's: choose the goal and the start, with a potential.
+    Symmetric,
+    /// What the authors' code trains: choose the goal, with LSE², with a potential.
+    Forward,
+    /// What TMD builds on: choose the start, without a potential.
+    Backward,
+    /// What public ports of OGBench call CMD: binary, without a potential.
+    Binary,
+    /// The paper's without its potential: wrong, kept to be shown wrong.
+    NoPotential,
+    /// Choose the goal without LSE²: a constant of every start stays free; kept to be shown wrong.
+    ForwardFree,
+}
+
+impl Variant {
+    fn directions(self) -> Directions {
+        match self {
+            Self::Symmetric | Self::NoPotential => Directions::Symmetric,
+            Self::Forward => Directions::Forward,
+            Self::Backward => Directions::Backward,
+            Self::Binary => Directions::Binary,
+            Self::ForwardFree => Directions::ForwardFree,
+        }
+    }
+
+    fn has_potential(self) -> bool {
+        matches!(self, Self::Symmetric | Self::Forward | Self::ForwardFree)
+    }
+}
+
+/// CMD-1 with its parameters.
+pub struct Cmd1 {
+    config: Config,
+    steps: u64,
+    distance: DistanceNet,
+    potential: Option<Mlp>,
+    policy: PolicyNet,
+}
+
+impl Cmd1 {
+    /// Line 2: initialize potential ψ, quasimetric φ and policy μ.
+    ///
+    /// # Errors
+    /// Choices that do not fit each other or the data.
+    pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
+        let shape = DistanceShape {
+            network: config.network.clone(),
+            head: config.head,
+            with_action: config.critic.with_action(problem.action_size),
+            temperature: config.temperature,
+        };
+        let with_action = shape.with_action;
+        let distance = DistanceNet::new(parameters, shape, config.goal_action, problem)?;
+        let potential = config.variant.has_potential().then(|| {
+            let arena = parameters.arena("potential");
+            Mlp::new(parameters, arena, &config.network, (problem.state_size, 1), 1.0)
+        });
+        let policy = PolicyNet::new(
+            parameters,
+            (&config.policy, &config.extraction, config.policy_optimizer),
+            problem,
+            with_action,
+            config.phases.policy(problem.steps),
+        )?;
+        Ok(Self { config: config.clone(), steps: problem.steps, distance, potential, policy })
+    }
+}
+
+impl Algorithm for Cmd1 {
+    fn declare<T: Scalar>(&self, program: &mut Program<T>) {
+        let config = &self.config;
+        // Lines 5 and 6: (s, a) uniform over the data, g from its discounted future.
+        let starts = self.distance.starts(program);
+        let goal = program.rows(Rows::Future(config.offsets));
+        let ends = self.distance.ends(program, goal);
+
+        // Line 3: f = c(g) − d((s, a), (g, a')).
+        let distance = self.distance.pairwise(program, starts, ends);
+        let goal_state = program.column(Column::State(goal));
+        let potential =
+            self.potential.as_ref().map(|network| network.apply(program, &[goal_state]));
+        let logits = program.scores(potential, distance, config.temperature);
+
+        // Line 7: φ, ψ ← (φ, ψ) − α ∇ L̃ᶜ.
+        let critic = program.info_nce(logits, config.variant.directions());
+        let arenas: Vec<(ArenaId, Adam)> = std::iter::once(self.distance.arena())
+            .chain(self.potential.as_ref().map(Mlp::arena))
+            .map(|arena| (arena, config.optimizer))
+            .collect();
+        program.descend("critic", critic, &arenas, config.phases.critic(self.steps));
+
+        // Line 8: μ ← μ − α ∇ Lπ, through the distance but not into it.
+        self.policy.declare(program, &self.distance, config.offsets);
+    }
+
+    fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
+        self.policy.learned(&self.distance, self.config.temperature, numbers)
+    }
+}

@@ -1,0 +1,235 @@
+//! Quasimetric heads: from two latent vectors to a distance that obeys the triangle inequality.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{ArenaId, Initial, Parameter, Parameters, Program, Scalar, Value};
+use crate::error::{Error, Result};
+use crate::ops::{Iqe, Mrn};
+
+/// Which head, and how many coordinates its latent vectors have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum HeadShape {
+    /// A maximum and a norm, half of the coordinates each, averaged over components.
+    Mrn {
+        /// Coordinates in all.
+        latent: usize,
+        /// Components the distance is the mean of; 1 is the paper's, 8 is common later.
+        components: usize,
+    },
+    /// max_m relu(x_m − y_m).
+    Max {
+        /// Coordinates in all.
+        latent: usize,
+    },
+    /// Lengths of unions of intervals, mean and maximum over groups.
+    Iqe {
+        /// Coordinates in all.
+        latent: usize,
+        /// Intervals in a group.
+        group: usize,
+    },
+}
+
+impl Default for HeadShape {
+    fn default() -> Self {
+        Self::Mrn { latent: 32, components: 1 }
+    }
+}
+
+impl HeadShape {
+    /// Coordinates of a latent vector.
+    pub fn latent(&self) -> usize {
+        match *self {
+            Self::Mrn { latent, .. } | Self::Max { latent } | Self::Iqe { latent, .. } => latent,
+        }
+    }
+
+    /// Checks that the coordinates can be cut as the head cuts them.
+    ///
+    /// # Errors
+    /// Names the number that does not divide.
+    pub fn check(&self) -> Result<()> {
+        let (latent, parts, key) = match *self {
+            Self::Mrn { latent, components } => (latent, 2 * components, "2 × `components`"),
+            Self::Max { latent } => (latent, 1, "1"),
+            Self::Iqe { latent, group } => (latent, group, "`group`"),
+        };
+        if latent > 0 && parts > 0 && latent.is_multiple_of(parts) {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "`algorithm.head.latent` is `{latent}`, expected a positive multiple of {key} = {parts}"
+        )))
+    }
+
+    fn mrn(&self) -> Option<Mrn> {
+        match *self {
+            Self::Mrn { latent, components } => {
+                let half = latent / components / 2;
+                Some(Mrn { components, maxima: half, squares: half })
+            }
+            Self::Max { latent } => Some(Mrn { components: 1, maxima: latent, squares: 0 }),
+            Self::Iqe { .. } => None,
+        }
+    }
+}
+
+/// A head with its place in an arena.
+#[derive(Debug, Clone, Copy)]
+pub struct Head {
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Mrn(Mrn),
+    Iqe(Iqe, Parameter),
+}
+
+impl Head {
+    /// Adds what `shape` learns to `arena`.
+    pub fn new(parameters: &mut Parameters, arena: ArenaId, shape: HeadShape) -> Self {
+        let kind = match (shape, shape.mrn()) {
+            (HeadShape::Iqe { latent, group }, _) => {
+                let mix = parameters.add(arena, "head.mix", (1, 1), Initial::Constant(0.0));
+                Kind::Iqe(Iqe { groups: latent / group, size: group }, mix)
+            }
+            (_, Some(mrn)) => Kind::Mrn(mrn),
+            (_, None) => Kind::Mrn(Mrn { components: 1, maxima: shape.latent(), squares: 0 }),
+        };
+        Self { kind }
+    }
+
+    /// Declares the distances of all pairs of rows.
+    pub fn pairwise<T: Scalar>(&self, program: &mut Program<T>, from: Value, to: Value) -> Value {
+        match self.kind {
+            Kind::Mrn(shape) => program.mrn(shape, from, to),
+            Kind::Iqe(shape, mix) => program.iqe(shape, mix, from, to),
+        }
+    }
+
+    /// Declares the distances of corresponding rows.
+    pub fn between<T: Scalar>(&self, program: &mut Program<T>, from: Value, to: Value) -> Value {
+        match self.kind {
+            Kind::Mrn(shape) => program.mrn_by_row(shape, from, to),
+            Kind::Iqe(shape, mix) => program.iqe_by_row(shape, mix, from, to),
+        }
+    }
+
+    /// Writes the distances of all pairs of rows; `arena` holds what the head learned.
+    pub fn infer_pairs(&self, arena: &[f32], from: &[f32], to: &[f32], out: &mut [f32]) {
+        match self.kind {
+            Kind::Mrn(shape) => shape.pairs(from, to, out),
+            Kind::Iqe(shape, mix) => shape.pairs(from, to, mix.of(arena)[0].sigmoid(), out),
+        }
+    }
+
+    /// Writes the distances of corresponding rows.
+    pub fn infer_rows(&self, arena: &[f32], from: &[f32], to: &[f32], out: &mut [f32]) {
+        match self.kind {
+            Kind::Mrn(shape) => shape.by_row(from, to, out),
+            Kind::Iqe(shape, mix) => shape.by_row(from, to, mix.of(arena)[0].sigmoid(), out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Purpose, Stream};
+
+    const SHAPES: [HeadShape; 4] = [
+        HeadShape::Mrn { latent: 32, components: 1 },
+        HeadShape::Mrn { latent: 32, components: 8 },
+        HeadShape::Max { latent: 32 },
+        HeadShape::Iqe { latent: 32, group: 8 },
+    ];
+
+    fn points(count: usize, seed: u64) -> Vec<f32> {
+        let mut draws = Stream::new(seed, Purpose(0)).draws(0, 0);
+        // A third of the coordinates are rounded, so that ties and coincident coordinates occur.
+        (0..count * 32)
+            .map(|at| {
+                let x = draws.normal();
+                if at % 3 == 0 { x.round() as f32 } else { x as f32 }
+            })
+            .collect()
+    }
+
+    fn head(shape: HeadShape) -> (Head, Vec<f32>) {
+        let mut parameters = Parameters::default();
+        let arena = parameters.arena("head");
+        let head = Head::new(&mut parameters, arena, shape);
+        (head, vec![0.3; parameters.length(arena)])
+    }
+
+    /// Counts triples with d(x, z) > d(x, y) + d(y, z) by more than a few units in the last place.
+    fn violations(distance: &[f32], count: usize, slack: f32) -> usize {
+        let mut found = 0;
+        for x in 0..count {
+            for y in 0..count {
+                for z in 0..count {
+                    let (direct, first, second) =
+                        (distance[x * count + z], distance[x * count + y], distance[y * count + z]);
+                    found += usize::from(direct > (first + second) * (1.0 + slack));
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_head_is_a_quasimetric_on_a_million_triples() {
+        for shape in SHAPES {
+            shape.check().unwrap();
+            let (head, arena) = head(shape);
+            let count = 100;
+            let points = points(count, 3);
+            let mut distance = vec![0.0; count * count];
+            head.infer_pairs(&arena, &points, &points, &mut distance);
+            assert!((0..count).all(|at| distance[at * (count + 1)] == 0.0), "{shape:?}");
+            assert!(distance.iter().all(|&d| d >= 0.0 && d.is_finite()));
+            assert_eq!(violations(&distance, count, 8.0 * f32::EPSILON), 0, "{shape:?}");
+            let asymmetric = (0..count * count)
+                .filter(|&at| distance[at] != distance[at % count * count + at / count])
+                .count();
+            assert!(asymmetric > count * count / 2, "{shape:?} is a quasimetric, not a metric");
+        }
+    }
+
+    #[test]
+    fn the_squared_form_and_a_planted_violation_are_caught() {
+        // ‖u‖² in place of ‖u‖, as first published, breaks the triangle inequality.
+        let (count, points) = (100, points(100, 3));
+        let squared = |from: &[f32], to: &[f32]| {
+            let largest = (0..16).map(|m| from[m] - to[m]).fold(0.0, f32::max);
+            let sum: f32 = (16..32).map(|m| (from[m] - to[m]).powi(2)).sum();
+            largest + sum
+        };
+        let mut distance: Vec<f32> = (0..count * count)
+            .map(|at| squared(&points[at / count * 32..][..32], &points[at % count * 32..][..32]))
+            .collect();
+        assert!(violations(&distance, count, 8.0 * f32::EPSILON) > 0);
+        let (head, arena) = head(SHAPES[0]);
+        head.infer_pairs(&arena, &points, &points, &mut distance);
+        let (from, to) = (3, 71);
+        let least = (0..count)
+            .filter(|&y| y != from && y != to)
+            .map(|y| distance[from * count + y] + distance[y * count + to])
+            .fold(f32::INFINITY, f32::min);
+        distance[from * count + to] = least * (1.0 + 1e-3);
+        assert_eq!(violations(&distance, count, 8.0 * f32::EPSILON), 1);
+    }
+
+    #[test]
+    fn a_latent_size_that_cannot_be_cut_is_refused() {
+        for shape in [
+            HeadShape::Mrn { latent: 30, components: 4 },
+            HeadShape::Mrn { latent: 0, components: 1 },
+            HeadShape::Iqe { latent: 30, group: 8 },
+        ] {
+            assert!(shape.check().unwrap_err().to_string().contains("latent"));
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Multilayer perceptrons: hidden layers with activation and norm, then a plain linear layer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{ArenaId, Initial, Parameter, Parameters, Program, Scalar, Threads, Value};
+use crate::ops::{Activation, Linear, Norm, Weights};
+
+/// The shape of a network between its inputs and outputs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Network {
+    /// Widths of the hidden layers.
+    pub hidden: Vec<usize>,
+    /// Activation of the hidden layers.
+    pub activation: Activation,
+    /// Norm of the hidden layers.
+    pub norm: Norm,
+    /// First values of the weights; biases begin at 0.
+    pub initialization: Initialization,
+}
+
+impl Default for Network {
+    /// The shape that solved the 2-D task: two layers of 128, ReLU, no norm.
+    fn default() -> Self {
+        Self {
+            hidden: vec![128, 128],
+            activation: Activation::Relu,
+            norm: Norm::None,
+            initialization: Initialization::FanIn,
+        }
+    }
+}
+
+/// How wide the first weights of a layer are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Initialization {
+    /// Uniform within ±√(3 / inputs).
+    FanIn,
+    /// Uniform within ±√(6 / (inputs + outputs)).
+    Glorot,
+}
+
+impl Initialization {
+    fn bound(self, inputs: usize, outputs: usize) -> f64 {
+        match self {
+            Self::FanIn => (3.0 / inputs as f64).sqrt(),
+            Self::Glorot => (6.0 / (inputs + outputs) as f64).sqrt(),
+        }
+    }
+}
+
+/// A network in an arena.
+#[derive(Debug, Clone)]
+pub struct Mlp {
+    arena: ArenaId,
+    layers: Vec<(Linear, Vec<Parameter>)>,
+}
+
+impl Mlp {
+    /// Adds a network to `arena`; the weights of its last layer begin `last_scale` times as wide.
+    pub fn new(
+        parameters: &mut Parameters,
+        arena: ArenaId,
+        network: &Network,
+        (inputs, outputs): (usize, usize),
+        last_scale: f64,
+    ) -> Self {
+        let widths: Vec<usize> = std::iter::once(inputs)
+            .chain(network.hidden.iter().copied())
+            .chain(std::iter::once(outputs))
+            .collect();
+        let last = widths.len() - 2;
+        let mut layers = Vec::new();
+        for (at, pair) in widths.windows(2).enumerate() {
+            let (inputs, outputs) = (pair[0], pair[1]);
+            let shape = if at == last {
+                Linear { inputs, outputs, activation: Activation::Identity, norm: Norm::None }
+            } else {
+                Linear { inputs, outputs, activation: network.activation, norm: network.norm }
+            };
+            let scale = if at == last { last_scale } else { 1.0 };
+            let weight = Initial::Uniform(scale * network.initialization.bound(inputs, outputs));
+            let mut add = |name: &str, rows: usize, initial: Initial| {
+                parameters.add(arena, &format!("layer{at}.{name}"), (rows, outputs), initial)
+            };
+            let mut views =
+                vec![add("weight", inputs, weight), add("bias", 1, Initial::Constant(0.0))];
+            if shape.norm == Norm::Layer {
+                views.push(add("gain", 1, Initial::Constant(1.0)));
+                views.push(add("shift", 1, Initial::Constant(0.0)));
+            }
+            layers.push((shape, views));
+        }
+        Self { arena, layers }
+    }
+
+    /// The arena the network lives in.
+    pub fn arena(&self) -> ArenaId {
+        self.arena
+    }
+
+    /// Declares the network over `inputs`, set side by side.
+    pub fn apply<T: Scalar>(&self, program: &mut Program<T>, inputs: &[Value]) -> Value {
+        let input = program.join(inputs);
+        self.layers
+            .iter()
+            .fold(input, |value, (shape, parameters)| program.linear(*shape, value, parameters))
+    }
+
+    /// Applies the network with the numbers of its arena to the rows of `input`.
+    pub fn infer(&self, threads: &Threads, arena: &[f32], input: &[f32]) -> Vec<f32> {
+        let rows = input.len() / self.layers[0].0.inputs;
+        let mut values = input.to_vec();
+        for (shape, parameters) in &self.layers {
+            let mut output = vec![0.0; rows * shape.outputs];
+            let view = |at: usize| parameters[at].of(arena);
+            let gain = (shape.norm == Norm::Layer).then(|| (view(2), view(3)));
+            let weights = Weights { weight: view(0), bias: view(1), gain };
+            if rows > 0 {
+                shape.apply(threads, weights, &values, &mut output);
+            }
+            values = output;
+        }
+        values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::sampler::{Column, Layout, Sampler};
+    use crate::data::{Dataset, Normalization, Scaling};
+    use crate::engine::Executor;
+
+    #[test]
+    fn training_and_inference_compute_the_same_bits() {
+        for norm in [Norm::None, Norm::Layer] {
+            let network = Network {
+                hidden: vec![33, 17],
+                activation: Activation::Gelu,
+                norm,
+                initialization: Initialization::Glorot,
+            };
+            let mut parameters = Parameters::default();
+            let arena = parameters.arena("net");
+            let mlp = Mlp::new(&mut parameters, arena, &network, (2, 5), 1.0);
+            let mut program: Program<f32> = Program::new(parameters, 8, 2, 0);
+            let state = program.column(Column::State(Layout::START));
+            let output = mlp.apply(&mut program, &[state]);
+            let mean = program.mean(output, crate::ops::Scale::Unit);
+            let always = crate::engine::Window { from: 0, until: 9 };
+            program.descend("x", mean, &[(arena, crate::engine::Adam::default())], always);
+            let numbers = (0..40).map(|x| (x as f32).sin()).collect();
+            let dataset = Dataset::new(numbers, 2, None, &[20]).unwrap();
+            let plain = Normalization::fit(&dataset, Scaling::None);
+            let sampler = Sampler::new(&dataset, &plain, program.layout().clone(), 0.9);
+            let mut batch = sampler.batch(8);
+            sampler.fill(&mut batch, 1, 2);
+            let mut executor = Executor::new(program, Threads::default(), 4);
+            executor.evaluate(&batch, 0);
+            let inferred = mlp.infer(&Threads::default(), executor.arena(arena), &batch.columns[0]);
+            assert_eq!(inferred, executor.value(output));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Policies: from a state and a goal to an action.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Mlp, Network};
+use crate::data::sampler::Column;
+use crate::engine::{ArenaId, Parameters, Program, Scalar, Threads, Value};
+
+/// The shape of a policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicyShape {
+    /// The network from state and goal to the law's numbers.
+    pub network: Network,
+    /// The law of the action.
+    pub law: Law,
+}
+
+impl Default for PolicyShape {
+    fn default() -> Self {
+        Self { network: Network::default(), law: Law::Constant { deviation: 1.0 } }
+    }
+}
+
+/// The law of an action given the network's output.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Law {
+    /// A normal law of constant deviation around the output; acts by the output held to [−1, 1].
+    Constant {
+        /// The deviation in every coordinate.
+        deviation: f64,
+    },
+    /// A squashed normal law whose deviation is learned; acts by the squashed mean.
+    Tanh,
+}
+
+/// The mean of a fresh policy is small: its last weights begin a hundredth as wide.
+const LAST_SCALE: f64 = 0.01;
+
+/// A policy with its network.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    network: Mlp,
+    law: Law,
+    action_size: usize,
+}
+
+impl Policy {
+    /// Adds a policy to `arena`, for states and goals of one size.
+    pub fn new(
+        parameters: &mut Parameters,
+        arena: ArenaId,
+        shape: &PolicyShape,
+        (state_size, action_size): (usize, usize),
+    ) -> Self {
+        let outputs = match shape.law {
+            Law::Constant { .. } => action_size,
+            Law::Tanh => 2 * action_size,
+        };
+        let sizes = (2 * state_size, outputs);
+        let network = Mlp::new(parameters, arena, &shape.network, sizes, LAST_SCALE);
+        Self { network, law: shape.law, action_size }
+    }
+
+    /// The arena the policy lives in.
+    pub fn arena(&self) -> ArenaId {
+        self.network.arena()
+    }
+
+    /// Declares the numbers of the law for each row.
+    pub fn statistics<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        goal: Value,
+    ) -> Value {
+        self.network.apply(program, &[state, goal])
+    }
+
+    /// Declares an action for each row: the mean held to its bounds, or a sample.
+    pub fn action<T: Scalar>(&self, program: &mut Program<T>, statistics: Value) -> Value {
+        match self.law {
+            Law::Constant { .. } => program.clip(statistics),
+            Law::Tanh => {
+                let noise = program.column(Column::Noise(self.action_size));
+                program.tanh_sample(statistics, noise)
+            }
+        }
+    }
+
+    /// Declares the log-likelihood of each row of `action`.
+    pub fn log_likelihood<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        statistics: Value,
+        action: Value,
+    ) -> Value {
+        match self.law {
+            Law::Constant { deviation } => program.gaussian(statistics, action, deviation),
+            Law::Tanh => program.tanh_gaussian(statistics, action),
+        }
+    }
+
+    /// The most likely action for each row of normalized `inputs` (state, then goal).
+    pub fn infer(&self, threads: &Threads, arena: &[f32], inputs: &[f32]) -> Vec<f32> {
+        let statistics = self.network.infer(threads, arena, inputs);
+        match self.law {
+            Law::Constant { .. } => statistics.iter().map(|x| x.clamp(-1.0, 1.0)).collect(),
+            Law::Tanh => statistics
+                .chunks_exact(2 * self.action_size)
+                .flat_map(|row| row[..self.action_size].iter().map(|x| f32::tanh(*x)))
+                .collect(),
+        }
+    }
+}
