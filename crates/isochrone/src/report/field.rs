@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::contour;
+use super::{contour, holes};
 use crate::{Error, Result};
 
 /// A number over a rectangle, known at the nodes of a grid; NaN where it is not known.
@@ -26,7 +26,7 @@ pub struct Field {
     /// Rows of nodes, at least 2.
     pub rows: usize,
     /// `columns × rows` numbers, row after row from the bottom; NaN masks a node.
-    #[serde(with = "holes")]
+    #[serde(with = "holes::one_row")]
     pub values: Vec<f32>,
 }
 
@@ -143,26 +143,6 @@ impl Field {
             let [low, high] = range.unwrap_or([value, value]);
             Some([low.min(value), high.max(value)])
         })
-    }
-}
-
-/// NaN ↔ `null`: JSON has no NaN.
-mod holes {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        values: &[f32],
-        serializer: S,
-    ) -> std::result::Result<S::Ok, S::Error> {
-        serializer
-            .collect_seq(values.iter().map(|value| Some(*value).filter(|value| !value.is_nan())))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> std::result::Result<Vec<f32>, D::Error> {
-        let values = Vec::<Option<f32>>::deserialize(deserializer)?;
-        Ok(values.into_iter().map(|value| value.unwrap_or(f32::NAN)).collect())
     }
 }
 

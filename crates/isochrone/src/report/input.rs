@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Field;
+use super::{Field, holes};
 use crate::{Error, Result};
 
 /// Recorded trajectories in the plane, each of one family.
@@ -70,6 +70,7 @@ pub struct Series {
     /// The training steps at which values were taken, rising.
     pub steps: Vec<u64>,
     /// For each seed one value per step; a value that is not finite is left out of the mean.
+    #[serde(with = "holes::many_rows")]
     pub seeds: Vec<Vec<f32>>,
 }
 
@@ -311,6 +312,9 @@ mod tests {
         assert_eq!(error.len(), 2, "a step without a finite value is left out");
         assert_eq!(error[1], Summary { step: 10, mean: 2.0, low: 2.0, high: 2.0 });
         // Standard deviation 2, three seeds.
+        let text = serde_json::to_string(&series).unwrap();
+        let back: Series = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.summary(Spread::Range), range, "holes survive JSON");
         assert!((error[0].high - (3.0 + 2.0 / 3.0_f64.sqrt())).abs() < 1e-12);
     }
 

@@ -6,6 +6,7 @@
 
 mod contour;
 mod field;
+mod holes;
 mod input;
 #[cfg(feature = "pictures")]
 pub mod pictures;

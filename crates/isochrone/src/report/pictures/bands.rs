@@ -2,8 +2,9 @@
 //!
 //! Bands are painted from the goal outward, each over all that is farther: band k covers {distance
 //! ≥ k · step}. The mask is painted last, in white, along the half-way line of a mask smoothed by
-//! (1, 2, 1) / 4 in both directions, so that it shows no stairs; under it the distance is continued
-//! by the mean of known neighbours.
+//! (1, 2, 1) / 4 in both directions, so that it shows no stairs, and kept above one half at masked
+//! nodes and below it at known ones, so that it hides no known node; under it the distance is
+//! continued by the mean of known neighbours.
 
 use super::super::{Field, Isochrones, contour};
 use super::axes::{self, Frame, TICK_SIZE};
@@ -14,6 +15,8 @@ use super::{colour, font, geometry};
 const BANDS: usize = 12;
 /// How far the distance is continued under the mask, in cells.
 const CONTINUED: usize = 3;
+/// How often the mask is smoothed.
+const SMOOTHED: usize = 3;
 /// Pixels from the last map to the bar, and the bar's width.
 const GAP: f64 = 16.0;
 const BAR: f64 = 14.0;
@@ -110,20 +113,25 @@ fn continued(distance: &Field) -> Field {
     field
 }
 
-/// One where a node is masked and zero where it is known, smoothed.
+/// A smooth mask: above one half at masked nodes, below it at known ones.
 fn hidden(distance: &Field) -> Field {
     let indicator = |value: &f32| if value.is_finite() { 0.0 } else { 1.0 };
-    let values = distance.values.iter().map(indicator).collect();
-    let sharp = Field { values, ..distance.clone() };
-    let mut smooth = sharp.clone();
-    for row in 0..sharp.rows {
-        for column in 0..sharp.columns {
-            let (total, weight) = around(&sharp, column, row)
-                .fold((0.0, 0.0), |(total, sum), (weight, value)| {
-                    (total + weight * value, sum + weight)
-                });
-            smooth.values[row * sharp.columns + column] = total / weight;
+    let sharp: Vec<f32> = distance.values.iter().map(indicator).collect();
+    let mut smooth = Field { values: sharp.clone(), ..distance.clone() };
+    for _ in 0..SMOOTHED {
+        let before = smooth.clone();
+        for row in 0..before.rows {
+            for column in 0..before.columns {
+                let (total, weight) = around(&before, column, row)
+                    .fold((0.0, 0.0), |(total, sum), (weight, value)| {
+                        (total + weight * value, sum + weight)
+                    });
+                smooth.values[row * before.columns + column] = total / weight;
+            }
         }
+    }
+    for (value, masked) in smooth.values.iter_mut().zip(sharp) {
+        *value = if masked == 1.0 { value.max(0.55) } else { value.min(0.45) };
     }
     smooth
 }
@@ -178,7 +186,7 @@ pub(super) fn exact(
     for &level in levels {
         let lines: Vec<Vec<Point>> = placed(frame, exact.contours(level));
         for line in &lines {
-            drawing.line(line.clone(), 2.2, WHITE.opacity(0.35));
+            drawing.line(line.clone(), 2.2, WHITE.opacity(0.5));
             drawing.dashes(line.clone(), 1.2, [5.0, 3.5], TEXT);
         }
         let words = axes::label(f64::from(level), f64::from(level).abs().max(1e-3));
@@ -230,6 +238,18 @@ mod tests {
         assert!((leftmost - 0.525).abs() < 1e-4, "{leftmost}");
         let open = Field::from_fn([0.0, 1.0], [0.0, 1.0], 9, 9, |_| 1.0).unwrap();
         assert!(contour::rings(&hidden(&open), 0.5).is_empty());
+    }
+
+    #[test]
+    fn a_corridor_one_node_wide_is_not_hidden() {
+        let corridor = Field::from_fn([0.0, 1.0], [0.0, 1.0], 11, 11, |[x, _]| {
+            if (x - 0.5).abs() < 0.01 { 1.0 } else { f32::NAN }
+        })
+        .unwrap();
+        let hidden = hidden(&corridor);
+        for row in 0..11 {
+            assert!(hidden.value(5, row) < 0.5 && hidden.value(4, row) > 0.5);
+        }
     }
 
     #[test]

@@ -36,9 +36,10 @@ struct Words<'a> {
 }
 
 impl Chart {
-    fn new(words: &Words, size: Point, horizontal: [f64; 2], vertical: [f64; 2]) -> Self {
-        let ticks = |range, room: f64| axes::ticks(range, room as usize);
-        let (across, up) = (ticks(horizontal, size[0] / 80.0), ticks(vertical, size[1] / 55.0));
+    /// A frame for two ranges, horizontal and vertical, with at most so many ticks along each.
+    fn new(words: &Words, size: Point, ranges: [[f64; 2]; 2], most: [usize; 2]) -> Self {
+        let [horizontal, vertical] = ranges;
+        let (across, up) = (axes::ticks(horizontal, most[0]), axes::ticks(vertical, most[1]));
         let left = MARGIN + LABEL_SIZE + 8.0 + axes::room(&up);
         let width = left + size[0] + words.room_at_right + MARGIN;
         let page = Page::new(width, words.title, words.caption);
@@ -91,7 +92,7 @@ pub(super) fn curves(input: &Curves) -> Drawing {
         // Half of the last tick's number stands out.
         room_at_right: names.fold(12.0, f64::max),
     };
-    let chart = Chart::new(&words, CURVES, horizontal, vertical);
+    let chart = Chart::new(&words, CURVES, [horizontal, vertical], [8, 6]);
     let key = |index: usize| Key::Band(colour::family(index));
     let entries: Vec<Entry> =
         (0..).zip(&input.series).map(|(index, series)| (key(index), series.name.clone())).collect();
@@ -152,13 +153,6 @@ fn references_of(drawing: &mut Drawing, frame: &Frame, input: &Curves) {
 
 /// Draws learned against exact steps; the input is checked.
 pub(super) fn calibration(input: &Calibration) -> Drawing {
-    let pairs = || input.seen.iter().chain(&input.stitched);
-    let range = |axis: usize| {
-        let [low, high] =
-            axes::padded(pairs().map(|pair| f64::from(pair[axis])).chain([0.0]), 0.04);
-        if low > -1e-9 || pairs().all(|pair| pair[axis] >= 0.0) { [0.0, high] } else { [low, high] }
-    };
-    let (horizontal, vertical) = (range(0), range(1));
     let words = Words {
         title: &input.title,
         caption: &input.caption,
@@ -166,7 +160,7 @@ pub(super) fn calibration(input: &Calibration) -> Drawing {
         vertical: "learned steps",
         room_at_right: 12.0,
     };
-    let chart = Chart::new(&words, [SQUARE, SQUARE], horizontal, vertical);
+    let chart = Chart::new(&words, [SQUARE, SQUARE], steps(input), [6, 6]);
     let groups = [(&input.seen, "seen in one trajectory"), (&input.stitched, "stitched")];
     let mut entries: Vec<Entry> = (0..)
         .zip(groups)
@@ -190,6 +184,23 @@ pub(super) fn calibration(input: &Calibration) -> Drawing {
     }
     chart.surround(&mut drawing, &words, &entries);
     drawing
+}
+
+/// The ranges of exact and learned steps: one for both where they are alike, from zero where no
+/// number is below it.
+fn steps(input: &Calibration) -> [[f64; 2]; 2] {
+    let pairs = || input.seen.iter().chain(&input.stitched);
+    let range = |axis: usize| {
+        let [low, high] =
+            axes::padded(pairs().map(|pair| f64::from(pair[axis])).chain([0.0]), 0.04);
+        if pairs().all(|pair| pair[axis] >= 0.0) { [0.0, high] } else { [low, high] }
+    };
+    let (exact, learned) = (range(0), range(1));
+    let (narrow, wide) = (exact[1].min(learned[1]), exact[1].max(learned[1]));
+    if wide > 2.0 * narrow {
+        return [exact, learned];
+    }
+    [[exact[0].min(learned[0]), wide]; 2]
 }
 
 fn fitted(input: &Calibration) -> String {

@@ -133,33 +133,36 @@ fn between(from: Point, to: Point, share: f64) -> Point {
     [from[0] + (to[0] - from[0]) * share, from[1] + (to[1] - from[1]) * share]
 }
 
-/// An arrowhead with a white rim, `size` pixels long.
-pub(super) fn arrowhead(drawing: &mut Drawing, (at, direction): Station, size: f64, ink: Ink) {
-    let head = |size: f64| {
-        let corner = |along: f64, aside: f64| {
-            [
-                at[0] + size * (along * direction[0] - aside * direction[1]),
-                at[1] + size * (along * direction[1] + aside * direction[0]),
-            ]
-        };
-        vec![corner(0.6, 0.0), corner(-0.4, 0.42), corner(-0.2, 0.0), corner(-0.4, -0.42)]
+/// The outline of an arrowhead, `size` pixels long.
+fn head((at, direction): Station, size: f64) -> Vec<Point> {
+    let corner = |along: f64, aside: f64| {
+        [
+            at[0] + size * (along * direction[0] - aside * direction[1]),
+            at[1] + size * (along * direction[1] + aside * direction[0]),
+        ]
     };
-    let outline = head(size);
-    let closed: Vec<Point> = outline.iter().chain(&outline[..1]).copied().collect();
-    drawing.line(closed, 2.0, WHITE);
+    vec![corner(0.6, 0.0), corner(-0.4, 0.42), corner(-0.2, 0.0), corner(-0.4, -0.42)]
+}
+
+/// An arrowhead.
+pub(super) fn arrowhead(drawing: &mut Drawing, station: Station, size: f64, ink: Ink) {
+    drawing.area(vec![head(station, size)], ink);
+}
+
+/// An arrowhead with a white rim, for crowded places.
+pub(super) fn rimmed_arrowhead(drawing: &mut Drawing, station: Station, size: f64, ink: Ink) {
+    let outline = head(station, size);
+    drawing.line(outline.iter().chain(&outline[..2]).copied().collect(), 2.0, WHITE);
     drawing.area(vec![outline], ink);
 }
 
 /// A five-pointed star with a dark rim.
 pub(super) fn star(drawing: &mut Drawing, centre: Point, radius: f64, ink: Ink, rim: Ink) {
-    let points = |radius: f64| -> Vec<Point> {
-        let tips = polygon(centre, radius, 5, -TAU / 4.0);
-        let notches = polygon(centre, 0.45 * radius, 5, -TAU / 4.0 + TAU / 10.0);
-        tips.into_iter().zip(notches).flat_map(|(tip, notch)| [tip, notch]).collect()
-    };
-    let outline = points(radius);
-    let closed: Vec<Point> = outline.iter().chain(&outline[..2]).copied().collect();
-    drawing.line(closed, 0.32 * radius, rim);
+    let tips = polygon(centre, radius, 5, -TAU / 4.0);
+    let notches = polygon(centre, 0.45 * radius, 5, -TAU / 4.0 + TAU / 10.0);
+    let outline: Vec<Point> =
+        tips.into_iter().zip(notches).flat_map(|(tip, notch)| [tip, notch]).collect();
+    drawing.line(outline.iter().chain(&outline[..2]).copied().collect(), 0.32 * radius, rim);
     drawing.area(vec![outline], ink);
 }
 

@@ -3,7 +3,7 @@
 use super::super::{Families, Field, Isochrones, Panel};
 use super::axes::{self, Frame, Tick};
 use super::bands::{self, Scale};
-use super::drawing::{Align, BLACK, Drawing, Point, TEXT, WHITE};
+use super::drawing::{Align, BLACK, Drawing, Ink, Point, TEXT, WHITE};
 use super::legend::{self, Entry, Key};
 use super::page::{MARGIN, Page};
 use super::{colour, geometry};
@@ -20,6 +20,8 @@ const TALLEST: f64 = 520.0;
 const DRAWN: usize = 48;
 /// Pixels between arrowheads of one family, and of a path.
 const ARROWS: f64 = 70.0;
+/// Pixels that an arrowhead keeps from the star and from arrowheads of other families.
+const CROWDED: f64 = 20.0;
 
 /// Where everything lies.
 struct Layout {
@@ -38,7 +40,7 @@ pub(super) fn draw(input: &Isochrones) -> Drawing {
     let layout = Layout::new(input, &scale);
     let mut drawing = layout.page.sheet(layout.bottom);
     let frame = layout.frames[0];
-    trajectories(&mut drawing, &frame, &input.families);
+    trajectories(&mut drawing, &frame, &input.families, frame.point(input.goal));
     goal(&mut drawing, &frame, input.goal);
     layout.surround(&mut drawing, 0, "trajectories by family");
     for (index, panel) in input.panels.iter().enumerate() {
@@ -136,7 +138,7 @@ fn entries(input: &Isochrones) -> (Vec<Entry>, Vec<Entry>) {
 }
 
 /// Draws thin lines in the colours of their families, and arrowheads along some of them.
-fn trajectories(drawing: &mut Drawing, frame: &Frame, families: &Families) {
+fn trajectories(drawing: &mut Drawing, frame: &Frame, families: &Families, goal: Point) {
     let mut heads = Vec::new();
     for family in 0..families.names.len() {
         let of_family = |(index, _): &&(u8, Vec<[f32; 2]>)| usize::from(*index) == family;
@@ -153,19 +155,27 @@ fn trajectories(drawing: &mut Drawing, frame: &Frame, families: &Families) {
             drawing.line(line.clone(), 0.9, ink.opacity(0.5));
         }
         lines.sort_by(|one, other| geometry::length(other).total_cmp(&geometry::length(one)));
-        heads.extend(arrows(&lines).into_iter().map(|station| (station, ink)));
+        for station in arrows(&lines, goal) {
+            let apart = |(other, _): &(geometry::Station, Ink)| {
+                geometry::distance(other.0, station.0) > CROWDED
+            };
+            if heads.iter().all(apart) {
+                heads.push((station, ink));
+            }
+        }
     }
     for (station, ink) in heads {
-        geometry::arrowhead(drawing, station, 11.0, ink);
+        geometry::rimmed_arrowhead(drawing, station, 11.0, ink);
     }
 }
 
-/// Arrowheads along the longest lines, none near another of the same family.
-fn arrows(lines: &[Vec<Point>]) -> Vec<geometry::Station> {
+/// Arrowheads along the longest lines, none near another of the same family or under the star.
+fn arrows(lines: &[Vec<Point>], goal: Point) -> Vec<geometry::Station> {
     let mut kept: Vec<geometry::Station> = Vec::new();
     let stations = lines.iter().flat_map(|line| geometry::stations(line, ARROWS));
     for station in stations {
-        if kept.iter().all(|other| geometry::distance(other.0, station.0) >= 0.8 * ARROWS) {
+        let apart = |other: Point| geometry::distance(other, station.0);
+        if apart(goal) > CROWDED && kept.iter().all(|other| apart(other.0) >= 0.8 * ARROWS) {
             kept.push(station);
         }
     }
@@ -188,7 +198,7 @@ fn path(drawing: &mut Drawing, frame: &Frame, panel: &Panel) {
         drawing.line(line.clone(), 4.6, WHITE);
         drawing.line(line.clone(), 2.2, BLACK);
         for station in geometry::stations(&line, ARROWS) {
-            geometry::arrowhead(drawing, station, 11.0, BLACK);
+            geometry::rimmed_arrowhead(drawing, station, 11.0, BLACK);
         }
     }
 }
@@ -232,7 +242,8 @@ mod tests {
     #[test]
     fn arrowheads_of_parallel_lines_do_not_pile_up() {
         let line = |shift: f64| vec![[0.0, shift], [300.0, shift]];
-        let heads = arrows(&[line(0.0), line(2.0), line(4.0)]);
-        assert_eq!(heads.len(), 4);
+        let lines = [line(0.0), line(2.0), line(4.0)];
+        assert_eq!(arrows(&lines, [0.0, 300.0]).len(), 4);
+        assert_eq!(arrows(&lines, [37.0, 0.0]).len(), 3, "none lies under the star");
     }
 }

@@ -79,6 +79,53 @@ fn ring(panels: &[&str]) -> Isochrones {
     }
 }
 
+/// A wide plane with a hole, on a coarse grid: distances bend around the hole.
+fn plane() -> Isochrones {
+    let goal = [3.2, 0.6];
+    let steps = |[x, y]: [f32; 2]| match (x - 1.4).hypot(y) < 0.45 {
+        true => f32::NAN,
+        false => {
+            let straight = (x - goal[0]).hypot(y - goal[1]);
+            18.0 * straight + 22.0 * (-4.0 * (y * y + 0.3)).exp() * (1.4 - x).clamp(0.0, 1.0)
+        }
+    };
+    let mut draws = Stream::new(5, Purpose(904)).draws(0, 0);
+    let trajectories = (0..300_u16)
+        .map(|index| {
+            let mut at = [draws.between(0.0, 4.0) as f32, draws.between(-1.0, 1.0) as f32];
+            let heading =
+                [[1.0, 0.1], [-1.0, 0.2], [0.1, 1.0], [0.0, -1.0]][usize::from(index % 4)];
+            let points = (0..40).map(|_| {
+                for axis in 0..2 {
+                    at[axis] += 0.025 * heading[axis] + draws.between(-0.02, 0.02) as f32;
+                }
+                at
+            });
+            ((index % 4) as u8, points.collect())
+        })
+        .collect();
+    let field =
+        |size: usize| Field::from_fn([0.0, 4.0], [-1.0, 1.0], 2 * size, size, steps).unwrap();
+    let path = (0..30).map(|step| {
+        let share = step as f32 / 29.0;
+        [0.3 + 2.9 * share, -0.2 + 0.8 * share - 1.6 * share * (1.0 - share)]
+    });
+    Isochrones {
+        title: "Steps across a plane with a hole, seen on a coarse grid".into(),
+        caption: String::new(),
+        families: Families {
+            trajectories,
+            names: ["east", "west", "north", "south"].map(String::from).to_vec(),
+        },
+        panels: vec![Panel { title: "CMD-1".into(), distance: field(20), path: path.collect() }],
+        start: [0.3, -0.2],
+        goal,
+        exact: Some(field(81)),
+        levels: vec![10.0, 30.0, 50.0],
+        farthest: Some(48.0),
+    }
+}
+
 fn learning() -> Curves {
     let series = |name: &str, top: f32, pace: f32, seeds: u32| {
         let steps: Vec<u64> = (0..=40).map(|index| index * 25_000).collect();
@@ -173,6 +220,15 @@ fn isochrones_are_written_as_svg_and_png() {
     for wanted in [nearest, far] {
         assert!(pixels.chunks(3).any(|pixel| pixel == wanted), "{wanted:?}");
     }
+}
+
+#[test]
+fn distances_beyond_the_farthest_share_the_last_colour() {
+    let folder = tempfile::tempdir().unwrap();
+    isochrones(&plane(), &folder.path().join("plane")).unwrap();
+    // 48 steps in bands of 5 end at 50; some points are farther.
+    let words = ["50+", "45", "east", "10"];
+    assert_written(folder.path(), "plane", &words);
 }
 
 #[test]
@@ -289,6 +345,7 @@ fn pictures_for_a_look() {
     let folder = PathBuf::from(std::env::var_os("PICTURES").unwrap());
     isochrones(&ring(&["CMD-2"]), &folder.join("one")).unwrap();
     isochrones(&ring(&["CMD-2", "CMD-1"]), &folder.join("two")).unwrap();
+    isochrones(&plane(), &folder.join("plane")).unwrap();
     curves(&learning(), &folder.join("curves")).unwrap();
     calibration(&calibrated(), &folder.join("calibration")).unwrap();
 }
