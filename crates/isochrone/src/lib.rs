@@ -12,5 +12,6 @@ pub mod model;
 pub mod nn;
 pub mod ops;
 pub mod random;
+pub mod report;
 
 pub use error::{Error, Result};

@@ -1,0 +1,45 @@
+//! NaN ↔ `null`, for numbers that may be unknown: JSON has no NaN.
+
+use serde::{Deserialize, Deserializer, Serializer};
+
+fn known(value: &f32) -> Option<f32> {
+    Some(*value).filter(|value| !value.is_nan())
+}
+
+fn unknown(value: Option<f32>) -> f32 {
+    value.unwrap_or(f32::NAN)
+}
+
+/// A row of numbers.
+pub(super) mod one_row {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(row: &[f32], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(row.iter().map(known))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<f32>, D::Error> {
+        let row = Vec::<Option<f32>>::deserialize(input)?;
+        Ok(row.into_iter().map(unknown).collect())
+    }
+}
+
+/// Rows of numbers.
+pub(super) mod many_rows {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(
+        rows: &[Vec<f32>],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let known_row = |row: &Vec<f32>| row.iter().map(known).collect::<Vec<_>>();
+        serializer.collect_seq(rows.iter().map(known_row))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        input: D,
+    ) -> Result<Vec<Vec<f32>>, D::Error> {
+        let rows = Vec::<Vec<Option<f32>>>::deserialize(input)?;
+        Ok(rows.into_iter().map(|row| row.into_iter().map(unknown).collect()).collect())
+    }
+}

@@ -1,0 +1,17 @@
+//! What a reader looks at: distance fields, learning curves and calibration, as data and as pictures.
+//!
+//! Everything here takes plain numbers. The data part (`Field`, its contours, the inputs of the
+//! pictures) needs no feature; with the feature `pictures` each input is written as `.svg` and
+//! `.png` by one drawing that both writers read.
+
+mod contour;
+mod field;
+mod holes;
+mod input;
+#[cfg(feature = "pictures")]
+pub mod pictures;
+
+pub use field::Field;
+pub use input::{
+    Calibration, Curves, Families, Isochrones, Panel, Reference, Series, Spread, Summary,
+};

@@ -1,0 +1,243 @@
+//! The pictures with two axes: learning curves, and learned against exact steps.
+
+use super::super::{Calibration, Curves, Series, Spread, Summary};
+use super::axes::{self, Frame, LABEL_SIZE, Tick};
+use super::drawing::{Align, Drawing, Ink, Point, TEXT};
+use super::legend::{self, Entry, Key};
+use super::page::{MARGIN, Page};
+use super::{colour, font};
+
+/// Width and height of the frame of learning curves.
+const CURVES: Point = [620.0, 340.0];
+/// The side of the frame of a calibration.
+const SQUARE: f64 = 440.0;
+/// Pixels below a frame for its numbers and what they count.
+const BELOW: f64 = 48.0;
+/// Pixels per em of the name of a reference.
+const REFERENCE_SIZE: f64 = 11.5;
+/// Lines to compare with.
+const COMPARED: Ink = Ink::grey(90);
+
+/// A frame with its ticks and the page around it.
+struct Chart {
+    page: Page,
+    frame: Frame,
+    horizontal: Vec<Tick>,
+    vertical: Vec<Tick>,
+}
+
+/// The words around a chart and the room it leaves at its right.
+struct Words<'a> {
+    title: &'a str,
+    caption: &'a str,
+    horizontal: &'a str,
+    vertical: &'a str,
+    room_at_right: f64,
+}
+
+impl Chart {
+    /// A frame for two ranges, horizontal and vertical, with at most so many ticks along each.
+    fn new(words: &Words, size: Point, ranges: [[f64; 2]; 2], most: [usize; 2]) -> Self {
+        let [horizontal, vertical] = ranges;
+        let (across, up) = (axes::ticks(horizontal, most[0]), axes::ticks(vertical, most[1]));
+        let left = MARGIN + LABEL_SIZE + 8.0 + axes::room(&up);
+        let width = left + size[0] + words.room_at_right + MARGIN;
+        let page = Page::new(width, words.title, words.caption);
+        let frame = Frame { corner: [left, page.top() + 10.0], size, horizontal, vertical };
+        Self { page, frame, horizontal: across, vertical: up }
+    }
+
+    /// The sheet with a grid, before anything is drawn on it.
+    fn sheet(&self, entries: &[Entry]) -> Drawing {
+        let legend = legend::height(entries, self.frame.size[0]);
+        let mut drawing = self.page.sheet(self.frame.bottom() + BELOW + legend);
+        self.frame.grid(&mut drawing, &self.horizontal, &self.vertical);
+        drawing
+    }
+
+    /// Draws the frame over what was drawn, the names of the axes and the legend.
+    fn surround(&self, drawing: &mut Drawing, words: &Words, entries: &[Entry]) {
+        let frame = &self.frame;
+        frame.draw(drawing, &self.horizontal, &self.vertical, true);
+        let middle = [0, 1].map(|axis| frame.corner[axis] + 0.5 * frame.size[axis]);
+        let below = [middle[0], frame.bottom() + 36.0];
+        drawing.text(below, words.horizontal, LABEL_SIZE, Align::Middle, TEXT);
+        drawing.upward([MARGIN + LABEL_SIZE - 2.0, middle[1]], words.vertical, LABEL_SIZE, TEXT);
+        let corner = [frame.corner[0], frame.bottom() + BELOW];
+        legend::draw(drawing, corner, entries, frame.size[0]);
+    }
+}
+
+/// Draws learning curves; the input is checked.
+pub(super) fn curves(input: &Curves) -> Drawing {
+    let summaries: Vec<Vec<Summary>> =
+        input.series.iter().map(|series| series.summary(input.spread)).collect();
+    let all = || summaries.iter().flatten();
+    let steps = all().map(|summary| summary.step as f64);
+    let horizontal = match axes::padded(steps.clone(), 0.0) {
+        [low, high] if low < 0.0 => [0.0, high],
+        range => range,
+    };
+    let references = input.references.iter().map(|reference| f64::from(reference.value));
+    let values = all().flat_map(|summary| [summary.low, summary.high]).chain(references);
+    let vertical = axes::padded(values, 0.05);
+    let name_width = |name: &str| font::width(name, REFERENCE_SIZE) + 8.0;
+    let names = input.references.iter().map(|reference| name_width(&reference.name));
+    let caption = format!("{} {}", input.caption, meaning(&input.series, input.spread));
+    let words = Words {
+        title: &input.title,
+        caption: &caption,
+        horizontal: &input.horizontal,
+        vertical: &input.vertical,
+        // Half of the last tick's number stands out.
+        room_at_right: names.fold(12.0, f64::max),
+    };
+    let chart = Chart::new(&words, CURVES, [horizontal, vertical], [8, 6]);
+    let key = |index: usize| Key::Band(colour::family(index));
+    let entries: Vec<Entry> =
+        (0..).zip(&input.series).map(|(index, series)| (key(index), series.name.clone())).collect();
+    let mut drawing = chart.sheet(&entries);
+    references_of(&mut drawing, &chart.frame, input);
+    for (index, summary) in summaries.iter().enumerate() {
+        curve(&mut drawing, &chart.frame, summary, colour::family(index));
+    }
+    chart.surround(&mut drawing, &words, &entries);
+    drawing
+}
+
+/// What line and band show, for the caption.
+fn meaning(series: &[Series], spread: Spread) -> String {
+    let counts = || series.iter().map(|series| series.seeds.len());
+    let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+    let band = match spread {
+        Spread::StandardError => "± one standard error",
+        Spread::Range => "smallest to largest seed",
+    };
+    match (least, most) {
+        (_, 1) => "Line: one seed.".to_owned(),
+        (least, most) if least == most => format!("Line: mean of {most} seeds; band: {band}."),
+        (least, most) => format!("Line: mean of {least} to {most} seeds; band: {band}."),
+    }
+}
+
+fn curve(drawing: &mut Drawing, frame: &Frame, summary: &[Summary], ink: Ink) {
+    let line = |height: fn(&Summary) -> f64| {
+        summary.iter().map(move |point| frame.place(point.step as f64, height(point)))
+    };
+    let band: Vec<Point> = line(|point| point.low).chain(line(|point| point.high).rev()).collect();
+    drawing.area(vec![band], ink.opacity(0.22));
+    match summary {
+        [_] => line(|point| point.mean).for_each(|at| drawing.disc(at, 3.5, ink)),
+        _ => drawing.line(line(|point| point.mean).collect(), 2.0, ink),
+    }
+}
+
+/// Draws the references, and their names at the right, moved apart where they would touch.
+fn references_of(drawing: &mut Drawing, frame: &Frame, input: &Curves) {
+    let mut heights: Vec<(f64, &str)> = Vec::new();
+    for reference in &input.references {
+        let height = frame.place(0.0, f64::from(reference.value))[1];
+        let ends = vec![[frame.corner[0], height], [frame.right(), height]];
+        drawing.dashes(ends, 1.3, [6.0, 4.0], COMPARED);
+        heights.push((height, &reference.name));
+    }
+    heights.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut free = frame.corner[1];
+    for (height, name) in heights {
+        let height = height.max(free);
+        free = height + REFERENCE_SIZE + 3.0;
+        let at = [frame.right() + 6.0, height + 0.36 * REFERENCE_SIZE];
+        drawing.text(at, name, REFERENCE_SIZE, Align::Start, TEXT);
+    }
+}
+
+/// Draws learned against exact steps; the input is checked.
+pub(super) fn calibration(input: &Calibration) -> Drawing {
+    let words = Words {
+        title: &input.title,
+        caption: &input.caption,
+        horizontal: "exact steps",
+        vertical: "learned steps",
+        room_at_right: 12.0,
+    };
+    let chart = Chart::new(&words, [SQUARE, SQUARE], steps(input), [6, 6]);
+    let groups = [(&input.seen, "seen in one trajectory"), (&input.stitched, "stitched")];
+    let mut entries: Vec<Entry> = (0..)
+        .zip(groups)
+        .filter(|(_, (pairs, _))| !pairs.is_empty())
+        .map(|(index, (_, name))| (Key::Dot(colour::family(index)), name.to_owned()))
+        .collect();
+    entries.push((Key::Line(super::drawing::BLACK, 2.0), fitted(input)));
+    entries.push((Key::Dashes(COMPARED), "learned = exact".to_owned()));
+    let mut drawing = chart.sheet(&entries);
+    for (index, (pairs, _)) in groups.iter().enumerate() {
+        for pair in pairs.iter() {
+            let ink = colour::family(index).opacity(0.45);
+            drawing.disc(chart.frame.point(*pair), 2.6, ink);
+        }
+    }
+    if let Some(ends) = straight(&chart.frame, 1.0, 0.0) {
+        drawing.dashes(ends, 1.4, [5.0, 3.5], COMPARED);
+    }
+    if let Some(ends) = straight(&chart.frame, f64::from(input.slope), f64::from(input.intercept)) {
+        drawing.line(ends, 2.0, super::drawing::BLACK);
+    }
+    chart.surround(&mut drawing, &words, &entries);
+    drawing
+}
+
+/// The ranges of exact and learned steps: one for both where they are alike, from zero where no
+/// number is below it.
+fn steps(input: &Calibration) -> [[f64; 2]; 2] {
+    let pairs = || input.seen.iter().chain(&input.stitched);
+    let range = |axis: usize| {
+        let [low, high] =
+            axes::padded(pairs().map(|pair| f64::from(pair[axis])).chain([0.0]), 0.04);
+        if pairs().all(|pair| pair[axis] >= 0.0) { [0.0, high] } else { [low, high] }
+    };
+    let (exact, learned) = (range(0), range(1));
+    let (narrow, wide) = (exact[1].min(learned[1]), exact[1].max(learned[1]));
+    if wide > 2.0 * narrow {
+        return [exact, learned];
+    }
+    [[exact[0].min(learned[0]), wide]; 2]
+}
+
+fn fitted(input: &Calibration) -> String {
+    let sign = if input.intercept < 0.0 { '−' } else { '+' };
+    let slope = format!("{:.2}", input.slope).replace('-', "−");
+    format!("learned ≈ {slope} × exact {sign} {:.1}", input.intercept.abs())
+}
+
+/// The piece of a straight line that lies in the frame.
+fn straight(frame: &Frame, slope: f64, intercept: f64) -> Option<Vec<Point>> {
+    let ([left, right], [bottom, top]) = (frame.horizontal, frame.vertical);
+    let crossing = |height: f64| (height - intercept) / slope;
+    let (first, last) = match slope {
+        slope if slope > 0.0 => (left.max(crossing(bottom)), right.min(crossing(top))),
+        slope if slope < 0.0 => (left.max(crossing(top)), right.min(crossing(bottom))),
+        _ if (bottom..=top).contains(&intercept) => (left, right),
+        _ => return None,
+    };
+    let at = |across: f64| frame.place(across, slope * across + intercept);
+    (first < last).then(|| vec![at(first), at(last)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame() -> Frame {
+        let (horizontal, vertical) = ([0.0, 10.0], [0.0, 5.0]);
+        Frame { corner: [0.0, 0.0], size: [100.0, 50.0], horizontal, vertical }
+    }
+
+    #[test]
+    fn a_straight_line_is_cut_to_the_frame() {
+        assert_eq!(straight(&frame(), 1.0, 0.0), Some(vec![[0.0, 50.0], [50.0, 0.0]]));
+        assert_eq!(straight(&frame(), -1.0, 5.0), Some(vec![[0.0, 0.0], [50.0, 50.0]]));
+        assert_eq!(straight(&frame(), 0.0, 2.5), Some(vec![[0.0, 25.0], [100.0, 25.0]]));
+        assert_eq!(straight(&frame(), 0.0, 6.0), None);
+        assert_eq!(straight(&frame(), 1.0, 9.0), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! Pictures as SVG and PNG: one drawing, two writers.
+//!
+//! A picture is first a list of marks in pixels; the SVG writes them as elements, the PNG paints
+//! them at twice the size. Both files are made before either is written, and each is written
+//! beside its place and renamed, so that a file is there whole or not at all.
+
+mod axes;
+mod bands;
+mod chart;
+mod colour;
+mod drawing;
+mod font;
+mod geometry;
+mod legend;
+mod map;
+mod page;
+mod raster;
+mod svg;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use self::drawing::Drawing;
+use super::{Calibration, Curves, Isochrones};
+use crate::{Error, Result};
+
+/// Draws trajectories by family and learned distances as isochrones; writes `<path>.svg` and
+/// `<path>.png`.
+///
+/// # Errors
+///
+/// What [`Isochrones::check`] refuses, and a disk that refuses a file.
+pub fn isochrones(input: &Isochrones, path_without_extension: &Path) -> Result<()> {
+    input.check()?;
+    save(&map::draw(input), path_without_extension)
+}
+
+/// Draws learning curves as means with bands; writes `<path>.svg` and `<path>.png`.
+///
+/// # Errors
+///
+/// What [`Curves::check`] refuses, and a disk that refuses a file.
+pub fn curves(input: &Curves, path_without_extension: &Path) -> Result<()> {
+    input.check()?;
+    save(&chart::curves(input), path_without_extension)
+}
+
+/// Draws learned against exact steps with the fitted line; writes `<path>.svg` and `<path>.png`.
+///
+/// # Errors
+///
+/// What [`Calibration::check`] refuses, and a disk that refuses a file.
+pub fn calibration(input: &Calibration, path_without_extension: &Path) -> Result<()> {
+    input.check()?;
+    save(&chart::calibration(input), path_without_extension)
+}
+
+fn save(drawing: &Drawing, path: &Path) -> Result<()> {
+    let image = raster::file(drawing)?;
+    write_whole(&with_ending(path, ".svg"), svg::document(drawing).as_bytes())?;
+    write_whole(&with_ending(path, ".png"), &image)
+}
+
+/// Adds an ending; a dot in the name is no extension.
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let partial = with_ending(path, ".partial");
+    let write = || -> std::io::Result<()> {
+        let mut file = File::create(&partial)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&partial, path)
+    };
+    write().map_err(|source| {
+        // What is left of a failed write is of no use; that it cannot be removed changes nothing.
+        let _ = fs::remove_file(&partial);
+        Error::disk("write", path, source)
+    })
+}
+
+#[cfg(test)]
+mod tests;
