@@ -1,17 +1,30 @@
 //! Learns how many steps apart states are, from recorded trajectories.
 //!
 //! Modules stand in the order data pass through them; a module uses only those above it.
+//! `tests/flow.rs` reads this order; the blank lines keep the formatter from sorting it.
+
+pub mod error;
+
+pub mod random;
+
+pub mod data;
+
+pub mod engine;
+
+pub mod ops;
+
+pub mod nn;
+
+pub mod extraction;
+
+pub mod checkpoint;
+
+pub mod model;
 
 pub mod algorithms;
-pub mod checkpoint;
-pub mod data;
-pub mod engine;
-pub mod error;
-pub mod extraction;
-pub mod model;
-pub mod nn;
-pub mod ops;
-pub mod random;
+
+pub mod ledger;
+
 pub mod report;
 
 pub use error::{Error, Result};
