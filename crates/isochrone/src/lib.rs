@@ -5,5 +5,6 @@
 pub mod data;
 pub mod error;
 pub mod random;
+pub mod tabular;
 
 pub use error::{Error, Result};
