@@ -207,3 +207,59 @@ impl Chain {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tabular::steps;
+
+    #[test]
+    fn rows_of_the_occupancy_sum_to_one_for_both_laws() {
+        let chain =
+            Chain::from_dense(3, 0.9, &[0.2, 0.8, 0.0, 0.0, 0.5, 0.5, 1.0, 0.0, 0.0]).unwrap();
+        for first in [FirstOffset::Zero, FirstOffset::One] {
+            let occupancy = chain.occupancy(first);
+            for state in 0..3 {
+                assert!((occupancy.row(state).iter().sum::<f64>() - 1.0).abs() < 1e-14);
+            }
+        }
+        // p₀ = (1 − γ) δ + γ p₁.
+        let (zero, one) = (chain.occupancy(FirstOffset::Zero), chain.occupancy(FirstOffset::One));
+        for (from, to) in [(0, 0), (0, 2), (2, 1)] {
+            let expected = 0.1 * f64::from(u8::from(from == to)) + 0.9 * one.between(from, to);
+            assert!((zero.between(from, to) - expected).abs() < 1e-15);
+        }
+    }
+
+    #[test]
+    fn distances_whose_occupancy_underflows_are_still_exact() {
+        // Forward with ½, else stay: E γ^H = (γ/2 / (1 − γ/2))^hops, 1e-3 a step.
+        let (length, discount) = (400, 2e-3f64);
+        let chain = Chain::from_rows(length, discount, |state, next| {
+            next.push((state, 0.5));
+            next.push(((state + 1).min(length - 1), 0.5));
+        })
+        .unwrap();
+        let distances = chain.distances();
+        let step = -(0.5 * discount / (1.0 - 0.5 * discount)).ln();
+        for from in 0..length {
+            let exact = (length - 1 - from) as f64 * step;
+            let found = distances.between(from, length - 1);
+            assert!((found - exact).abs() <= 1e-12 * exact.max(1.0), "{from}: {found} {exact}");
+            assert!(from == 0 || distances.between(from, 0).is_infinite());
+        }
+        assert!(chain.occupancy(FirstOffset::Zero).between(0, length - 1) == 0.0);
+        assert!(steps(distances.between(0, length - 1), discount) > length as f64 - 1.0);
+    }
+
+    #[test]
+    fn a_chain_too_large_for_elimination_gives_the_same_kind_of_answer() {
+        let size = LARGEST_ELIMINATION + 1;
+        let ring = Chain::from_rows(size, 0.99, |state, next| next.push(((state + 1) % size, 1.0)));
+        let distances = ring.unwrap().distances();
+        for (from, to) in [(0, size - 1), (size - 1, 0), (5, 4)] {
+            let moves = (to + size - from) % size;
+            assert!((steps(distances.between(from, to), 0.99) / moves as f64 - 1.0).abs() < 1e-12);
+        }
+    }
+}

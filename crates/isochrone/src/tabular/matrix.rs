@@ -148,3 +148,68 @@ impl Matrix {
         (violations, worst, place)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Purpose, Stream};
+
+    const NEVER: f64 = f64::INFINITY;
+
+    #[test]
+    fn the_audit_counts_violations_and_names_the_worst() {
+        // 0 → 1 → 2 takes 2, but 0 → 2 is said to take 5; 2 → 0 is closed though 2 → 1 → 0 is not.
+        let matrix = Matrix::new(3, vec![0., 1., 5., 1., 0., 1., 4., 1., 0.]).unwrap();
+        let audit = matrix.audit(0.0);
+        assert_eq!((audit.triples, audit.violations, audit.worst), (27, 2, 3.0));
+        assert_eq!(audit.worst_triple, Some((0, 1, 2)));
+        assert_eq!(matrix.audit(2.5).violations, 1);
+        let closed = Matrix::new(3, vec![0., 1., 5., 1., 0., 1., NEVER, 1., 0.]).unwrap();
+        let audit = closed.audit(0.0);
+        assert_eq!((audit.violations, audit.worst), (2, NEVER));
+        assert_eq!(audit.worst_triple, Some((2, 1, 0)));
+        let apart = Matrix::new(2, vec![0., NEVER, NEVER, 0.]).unwrap();
+        assert_eq!(apart.audit(0.0).violations, 0);
+    }
+
+    #[test]
+    fn the_closure_is_the_shortest_path_and_breaks_no_inequality() {
+        let matrix = Matrix::new(3, vec![0., 1., 5., NEVER, 0., 1., NEVER, NEVER, 0.]).unwrap();
+        let closure = matrix.closure();
+        assert_eq!(closure.as_slice(), [0., 1., 2., NEVER, 0., 1., NEVER, NEVER, 0.]);
+    }
+
+    #[test]
+    fn a_large_closure_keeps_the_triangle_inequality_and_never_lengthens() {
+        let size = 300;
+        let mut draws = Stream::new(3, Purpose(901)).draws(0, 0);
+        let matrix = Matrix {
+            size,
+            values: (0..size * size)
+                .map(|place| {
+                    let far = draws.uniform() < 0.9;
+                    let length = draws.uniform();
+                    if place % (size + 1) == 0 {
+                        0.0
+                    } else if far {
+                        NEVER
+                    } else {
+                        length
+                    }
+                })
+                .collect(),
+        };
+        assert!(matrix.audit(0.0).violations > 0);
+        let closure = matrix.clone().closure();
+        assert_eq!(closure.audit(1e-14).violations, 0);
+        assert!(closure.as_slice().iter().zip(matrix.as_slice()).all(|(new, old)| new <= old));
+        assert_eq!(closure.clone().closure(), closure);
+    }
+
+    #[test]
+    fn a_value_that_is_not_a_number_is_refused_by_its_place() {
+        let error = Matrix::new(2, vec![0.0, 1.0, f64::NAN, 0.0]).unwrap_err();
+        assert_eq!(error.to_string(), "the value from `1` to `0` is not a number");
+        assert!(Matrix::new(2, vec![0.0; 3]).is_err());
+    }
+}

@@ -13,6 +13,8 @@ mod elimination;
 mod exact;
 mod matrix;
 mod process;
+#[cfg(test)]
+mod theory;
 
 pub use chain::{Chain, FirstOffset};
 pub use matrix::{Matrix, TriangleAudit};

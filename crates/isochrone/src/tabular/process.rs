@@ -396,3 +396,70 @@ fn check_discount(discount: f64) -> Result<()> {
     }
     Err(Error::input(format!("discount `{discount}`, expected a number above 0 and below 1")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(result: Result<DecisionProcess>) -> String {
+        result.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_row_that_is_no_distribution_is_named_by_state_and_action() {
+        let short = DecisionProcess::from_dense(2, 1, 0.9, &[0.5, 0.4, 0.0, 1.0]);
+        assert!(complaint(short).starts_with(
+            "state `0`, action `0`: probabilities sum to `0.9`, expected 1 within 1e-9"
+        ));
+        for bad in [f64::NAN, f64::INFINITY, -0.5, 1e-300] {
+            let table = [1.0, 0.0, bad, 1.0];
+            let text = complaint(DecisionProcess::from_dense(2, 1, 0.9, &table));
+            assert!(text.starts_with("state `1`, action `0`: probability `"), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_discounts_and_moves_out_of_range_are_refused() {
+        assert!(complaint(DecisionProcess::from_dense(2, 1, 0.9, &[1.0])).contains("2 states"));
+        for discount in [0.0, 1.0, -1.0, f64::NAN] {
+            let process = DecisionProcess::from_dense(1, 1, discount, &[1.0]);
+            assert!(complaint(process).contains("expected a number above 0 and below 1"));
+        }
+        let outside = Transition { from: 0, action: 0, to: 7, probability: 1.0 };
+        let text = complaint(DecisionProcess::from_transitions(2, 1, 0.9, &[outside]));
+        assert!(text.starts_with("transition 0 goes from state `0` by action `0` to state `7`"));
+        let stuck = Transition { to: 0, ..outside };
+        let text = complaint(DecisionProcess::from_transitions(2, 1, 0.9, &[stuck]));
+        assert!(text.starts_with("state `1` has no action"), "{text}");
+    }
+
+    #[test]
+    fn the_three_constructors_build_the_same_process() {
+        let table = [0.25, 0.75, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0];
+        let dense = DecisionProcess::from_dense(2, 2, 0.9, &table).unwrap();
+        let moves =
+            [(1, 0, 0, 1.0), (0, 1, 1, 1.0), (0, 0, 1, 0.5), (0, 0, 0, 0.25), (0, 0, 1, 0.25)];
+        let moves = moves.map(|(from, action, to, probability)| Transition {
+            from,
+            action,
+            to,
+            probability,
+        });
+        assert_eq!(DecisionProcess::from_transitions(2, 2, 0.9, &moves).unwrap(), dense);
+        assert_eq!(dense.pairs(), [(0, 0), (0, 1), (1, 0)]);
+        assert_eq!(dense.next(0, 0).collect::<Vec<_>>(), [(0, 0.25), (1, 0.75)]);
+        let to_goal = dense.distances_to(&[1]);
+        assert!(dense.action_distance(1, 1, &to_goal).is_infinite());
+        assert_eq!(dense.greedy_actions(&to_goal), [1, 0]);
+    }
+
+    #[test]
+    fn a_policy_must_choose_among_the_available_actions() {
+        let process = DecisionProcess::from_dense(1, 2, 0.9, &[1.0, 0.0]).unwrap();
+        assert!(process.chain_under(&[1.0, 0.0]).is_ok());
+        for policy in [vec![0.5, 0.5], vec![0.5, 0.0], vec![1.0], vec![2.0, -1.0]] {
+            assert!(process.chain_under(&policy).is_err(), "{policy:?}");
+            assert!(process.pair_chain_under(&policy).is_err(), "{policy:?}");
+        }
+    }
+}
