@@ -11,12 +11,14 @@
 mod chain;
 mod elimination;
 mod exact;
+mod file;
 mod matrix;
 mod process;
 #[cfg(test)]
 mod theory;
 
 pub use chain::{Chain, FirstOffset};
+pub use file::{Dynamics, World, read};
 pub use matrix::{Matrix, TriangleAudit};
 pub use process::{DecisionProcess, Transition};
 

@@ -12,7 +12,7 @@ use super::matrix::Matrix;
 use crate::error::{Error, Result};
 
 /// How far a row of probabilities may be from one before it is refused.
-const ROW_TOLERANCE: f64 = 1e-9;
+pub(super) const ROW_TOLERANCE: f64 = 1e-9;
 
 /// The smallest probability above zero; below it products would lose digits.
 const SMALLEST_PROBABILITY: f64 = 1e-250;
