@@ -6,6 +6,7 @@
 pub mod error;
 
 pub mod random;
+pub mod tabular;
 
 pub mod data;
 
