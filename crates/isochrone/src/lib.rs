@@ -6,9 +6,10 @@
 pub mod error;
 
 pub mod random;
-pub mod tabular;
 
 pub mod data;
+
+pub mod tabular;
 
 pub mod engine;
 
@@ -25,6 +26,8 @@ pub mod model;
 pub mod algorithms;
 
 pub mod ledger;
+
+pub mod train;
 
 pub mod report;
 
