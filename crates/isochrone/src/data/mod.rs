@@ -3,6 +3,10 @@
 //! A dataset is rows of states in recorded order, cut into trajectories. The last row of a
 //! trajectory may be a goal but never a start: its action has no successor.
 
+mod archive;
+mod npy;
+pub mod npz;
+
 use crate::error::{Error, Result};
 
 /// Recorded trajectories: rows of states, optionally with the actions taken in them.
