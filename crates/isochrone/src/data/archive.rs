@@ -34,8 +34,8 @@ const ENCRYPTED: u16 = 1;
 
 /// A zip file whose directory was read and found sound.
 #[derive(Debug)]
-pub(super) struct Archive {
-    file: File,
+pub(super) struct Archive<R> {
+    file: R,
     entries: Vec<Entry>,
     directory_start: u64,
 }
@@ -54,11 +54,17 @@ pub(super) struct Entry {
     header_start: u64,
 }
 
-impl Archive {
+impl Archive<File> {
     /// Opens a file and reads its directory.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let mut file = open_file(path)?;
-        let size = file.seek(SeekFrom::End(0)).map_err(|e| Error::disk("read", path, e))?;
+        Self::new(open_file(path)?)
+    }
+}
+
+impl<R: Read + Seek> Archive<R> {
+    /// Reads the directory of an archive.
+    pub(super) fn new(mut file: R) -> Result<Self> {
+        let size = file.seek(SeekFrom::End(0)).map_err(|_| damaged("the file has no end"))?;
         let directory = Directory::find(&mut file, size)?;
         let bytes = bytes_at(&mut file, directory.start, directory.size)?;
         let entries = parse_directory(&bytes, directory.entries)?;
@@ -115,7 +121,7 @@ fn damaged(what: impl Into<String>) -> Error {
     Error::input(what).hint("the file is cut or damaged; copy or save it again")
 }
 
-fn bytes_at(file: &mut File, start: u64, size: u64) -> Result<Vec<u8>> {
+fn bytes_at(file: &mut (impl Read + Seek), start: u64, size: u64) -> Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
     file.seek(SeekFrom::Start(start))
         .and_then(|_| file.read_exact(&mut bytes))
@@ -163,7 +169,7 @@ struct Directory {
 }
 
 impl Directory {
-    fn find(file: &mut File, size: u64) -> Result<Self> {
+    fn find(file: &mut (impl Read + Seek), size: u64) -> Result<Self> {
         let window = size.min(END_SIZE as u64 + LONGEST_COMMENT);
         let tail = bytes_at(file, size - window, window)?;
         let at = (0..tail.len().saturating_sub(END_SIZE - 1))
@@ -185,7 +191,7 @@ impl Directory {
     }
 
     /// The 64-bit end record, for archives of 4 GB and more.
-    fn find_large(file: &mut File, end: u64) -> Result<Self> {
+    fn find_large(file: &mut (impl Read + Seek), end: u64) -> Result<Self> {
         let locator_start = end
             .checked_sub(END_LOCATOR_64_SIZE)
             .ok_or_else(|| damaged("the zip file has no 64-bit end record"))?;
@@ -228,7 +234,7 @@ fn closes_file(tail: &[u8]) -> bool {
 }
 
 /// Says what a file is that is no zip, where its first bytes tell.
-fn not_an_archive(file: &mut File) -> Error {
+fn not_an_archive(file: &mut (impl Read + Seek)) -> Error {
     let mut first = [0; 6];
     let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read(&mut first)).unwrap_or(0);
     match &first[..read] {
@@ -301,7 +307,7 @@ impl Entry {
     }
 
     /// Where the packed bytes begin, after a local header that must agree with the directory.
-    fn data_start(&self, file: &mut File) -> Result<u64> {
+    fn data_start(&self, file: &mut (impl Read + Seek)) -> Result<u64> {
         let header = bytes_at(file, self.header_start, 30)?;
         let mut fields = Fields { rest: &header };
         fields.signature(b"PK\x03\x04", &format!("the header of `{}`", self.name))?;

@@ -55,20 +55,6 @@ impl Item {
             Self::Float64 | Self::Int64 => 8,
         }
     }
-
-    /// The item as a number; exact but for whole numbers beyond 2⁵³.
-    fn decode(self, bytes: &[u8]) -> f64 {
-        let mut item = [0; 8];
-        item[..bytes.len()].copy_from_slice(bytes);
-        let low = [item[0], item[1], item[2], item[3]];
-        match self {
-            Self::Float32 => f64::from(f32::from_le_bytes(low)),
-            Self::Float64 => f64::from_le_bytes(item),
-            Self::Bool | Self::Byte => f64::from(item[0]),
-            Self::Int32 => f64::from(i32::from_le_bytes(low)),
-            Self::Int64 => i64::from_le_bytes(item) as f64,
-        }
-    }
 }
 
 /// What an array says about itself, checked against the bytes that are there.
@@ -289,6 +275,7 @@ pub(super) fn flags(reader: &mut dyn Read, header: &Header, key: &str) -> Result
     })
 }
 
+/// Passes every number through `convert`; exact but for whole numbers beyond 2⁵³.
 fn decode<T>(
     reader: &mut dyn Read,
     header: &Header,
@@ -299,18 +286,41 @@ fn decode<T>(
     values.try_reserve_exact(header.count).map_err(|_| {
         Error::memory(format!("`{key}` has {} numbers, too many for the memory", header.count))
     })?;
-    let width = header.item.bytes();
-    let mut chunk = vec![0; CHUNK.min(header.count * width)];
-    while values.len() < header.count {
-        let bytes = chunk.len().min((header.count - values.len()) * width);
+    let mut push = |value| {
+        values.push(convert(values.len(), value)?);
+        Ok(())
+    };
+    let count = header.count;
+    match header.item {
+        Item::Float32 => each(reader, count, key, |b| push(f32::from_le_bytes(b).into())),
+        Item::Float64 => each(reader, count, key, |b| push(f64::from_le_bytes(b))),
+        Item::Bool | Item::Byte => each(reader, count, key, |[byte]| push(byte.into())),
+        Item::Int32 => each(reader, count, key, |b| push(i32::from_le_bytes(b).into())),
+        Item::Int64 => each(reader, count, key, |b| push(i64::from_le_bytes(b) as f64)),
+    }?;
+    Ok(values)
+}
+
+/// Gives the bytes of each of `count` items to `take`, and checks that nothing follows.
+fn each<const WIDTH: usize>(
+    reader: &mut dyn Read,
+    count: usize,
+    key: &str,
+    mut take: impl FnMut([u8; WIDTH]) -> Result<()>,
+) -> Result<()> {
+    let mut left = count * WIDTH;
+    let mut chunk = vec![0; CHUNK.min(left)];
+    while left > 0 {
+        let bytes = chunk.len().min(left);
         fill(reader, &mut chunk[..bytes], key)?;
-        for item in chunk[..bytes].chunks_exact(width) {
-            values.push(convert(values.len(), header.item.decode(item))?);
+        for &item in chunk[..bytes].as_chunks::<WIDTH>().0 {
+            take(item)?;
         }
+        left -= bytes;
     }
     // The checksum of an archive is compared where its entry ends.
     match reader.read(&mut [0]) {
-        Ok(0) => Ok(values),
+        Ok(0) => Ok(()),
         Ok(_) => Err(Error::input(format!("`{key}` goes on after its last number"))),
         Err(error) => Err(unreadable(key, error)),
     }
@@ -486,6 +496,24 @@ mod tests {
             data[2 * width] = 2;
             let error = read(&data).unwrap_err().to_string();
             assert_eq!(error, "`terminals` row 2 is `2`, expected 0 or 1");
+        }
+    }
+
+    #[test]
+    fn without_a_checksum_every_truncation_and_flip_gives_an_error_or_as_many_numbers() {
+        let mut bytes = Vec::new();
+        write_header(&mut bytes, Item::Float32, &[3, 2]).unwrap();
+        write_numbers(&mut bytes, &[1.0; 6]).unwrap();
+        for length in 0..bytes.len() {
+            assert!(read(&bytes[..length]).is_err(), "{length} bytes");
+        }
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            if let Ok((header, values)) = read(&bytes) {
+                assert_eq!(header.shape.iter().product::<usize>(), values.len(), "bit {bit}");
+                assert!(values.len() <= 6, "bit {bit}");
+            }
+            bytes[bit / 8] ^= 1 << (bit % 8);
         }
     }
 }
