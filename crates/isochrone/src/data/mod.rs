@@ -3,7 +3,10 @@
 //! A dataset is rows of states in recorded order, cut into trajectories. The last row of a
 //! trajectory may be a goal but never a start: its action has no successor.
 
+mod archive;
 mod normalization;
+mod npy;
+pub mod npz;
 pub mod sampler;
 
 pub use normalization::{Normalization, Scaling};
