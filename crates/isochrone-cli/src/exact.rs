@@ -7,6 +7,9 @@ use isochrone::tabular::{Dynamics, Matrix, World, read, steps};
 use isochrone::{Error, Result};
 use serde_json::{Value, json};
 
+/// The most pairs whose distances are printed: their matrix takes 128 MiB.
+const MOST_PAIRS: usize = 4096;
+
 /// Print the exact distances between the states of a small world
 #[derive(Debug, clap::Args)]
 pub struct Exact {
@@ -47,6 +50,11 @@ fn answer(arguments: &Exact) -> Result<String> {
     let world = read(&arguments.file, arguments.discount)?;
     let (rows, distances) = match (arguments.state_action, &world.dynamics) {
         (false, _) => (world.states.clone(), world.distances()),
+        (true, Dynamics::Process(process)) if process.pairs().len() > MOST_PAIRS => {
+            return Err(Error::memory(format!("more than {MOST_PAIRS} pairs of state and action"))
+                .in_file(&arguments.file)
+                .hint("leave out `--state-action`"));
+        }
         (true, Dynamics::Process(process)) => {
             let pair = |&(state, action): &(usize, usize)| {
                 format!("{}/{}", world.states[state], world.actions[action])

@@ -6,7 +6,6 @@
 //! the world is a chain. Anything else in the file is refused; transitions are counted from 1.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
@@ -15,6 +14,7 @@ use serde::de::IgnoredAny;
 
 use super::chain::Chain;
 use super::matrix::Matrix;
+use super::names::{Names, Scalar, nearest, nth};
 use super::process::{DecisionProcess, Transition};
 use crate::error::{Error, Result};
 
@@ -134,36 +134,6 @@ struct Entry {
     unknown: BTreeMap<String, IgnoredAny>,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
-enum Scalar {
-    Integer(u64),
-    Number(f64),
-    Text(String),
-    Other(IgnoredAny),
-}
-
-impl fmt::Display for Scalar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Integer(integer) => write!(f, "{integer}"),
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Text(text) => write!(f, "{text}"),
-            Self::Other(_) => write!(f, "neither a number nor a name"),
-        }
-    }
-}
-
-impl Scalar {
-    fn number(&self) -> Option<f64> {
-        match self {
-            Self::Integer(integer) => Some(*integer as f64),
-            Self::Number(number) => Some(*number),
-            Self::Text(_) | Self::Other(_) => None,
-        }
-    }
-}
-
 impl Document {
     fn world(self, discount: Option<f64>) -> Result<World> {
         refuse_unknown(&self.unknown, &KEYS, "")?;
@@ -176,7 +146,7 @@ impl Document {
             refuse_unknown(&entry.unknown, &TRANSITION_KEYS, &format!(" of {}", nth(place)))?;
         }
         let states = match &self.states {
-            Some(states) => Names::given(states)?,
+            Some(states) => Names::given(states, MOST_STATES)?,
             None => {
                 Names::found(self.labels(|entry| [&entry.from, &entry.to]), "state", MOST_STATES)?
             }
@@ -274,121 +244,6 @@ impl Entry {
     }
 }
 
-/// The names of states or actions and their numbers.
-struct Names {
-    names: Vec<String>,
-    numbers: BTreeMap<String, usize>,
-    /// Whether a number in the file counts the names instead of being one.
-    counted: bool,
-}
-
-impl Names {
-    fn given(states: &[Scalar]) -> Result<Self> {
-        check_count(states.len(), "state", MOST_STATES)?;
-        let mut names = Self { names: Vec::new(), numbers: BTreeMap::new(), counted: true };
-        for (place, state) in states.iter().enumerate() {
-            let Scalar::Text(name) = state else {
-                return Err(Error::input(format!(
-                    "name {} of `states` is `{state}`, expected a text",
-                    place + 1
-                )));
-            };
-            if !names.add(name.clone()) {
-                return Err(Error::input(format!("`states` names `{name}` twice")));
-            }
-        }
-        Ok(names)
-    }
-
-    /// Names in the order they are met; numbers in numerical order.
-    fn found<'a>(
-        labels: impl Iterator<Item = (usize, &'a Scalar)>,
-        kind: &str,
-        most: usize,
-    ) -> Result<Self> {
-        let mut names = Self { names: Vec::new(), numbers: BTreeMap::new(), counted: false };
-        let mut integers = Vec::new();
-        for (place, label) in labels {
-            let mixed = match label {
-                Scalar::Integer(integer) => {
-                    if names.add(integer.to_string()) {
-                        integers.push(*integer);
-                    }
-                    integers.len() < names.names.len()
-                }
-                Scalar::Text(name) => {
-                    names.add(name.clone());
-                    !integers.is_empty()
-                }
-                Scalar::Number(_) | Scalar::Other(_) => {
-                    return Err(not_a_label(label, place, kind));
-                }
-            };
-            if mixed {
-                return Err(Error::input(format!(
-                    "{} calls {kind} `{label}`, but names and numbers are mixed",
-                    nth(place)
-                ))
-                .hint(format!("call every {kind} by a name, or every one by a number")));
-            }
-            check_count(names.names.len(), kind, most)?;
-        }
-        integers.sort_unstable();
-        if !integers.is_empty() {
-            names.names.clear();
-            names.numbers.clear();
-            integers.iter().for_each(|integer| {
-                names.add(integer.to_string());
-            });
-        }
-        Ok(names)
-    }
-
-    /// Adds a name; whether it is new.
-    fn add(&mut self, name: String) -> bool {
-        let number = self.names.len();
-        let new = !self.numbers.contains_key(&name);
-        if new {
-            self.numbers.insert(name.clone(), number);
-            self.names.push(name);
-        }
-        new
-    }
-
-    fn index(&self, label: &Scalar, place: usize, kind: &str) -> Result<usize> {
-        let found = match label {
-            Scalar::Integer(integer) if self.counted => {
-                usize::try_from(*integer).ok().filter(|&number| number < self.names.len())
-            }
-            Scalar::Integer(_) | Scalar::Text(_) => self.numbers.get(&label.to_string()).copied(),
-            Scalar::Number(_) | Scalar::Other(_) => return Err(not_a_label(label, place, kind)),
-        };
-        found.ok_or_else(|| {
-            let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
-            let unknown = Error::input(format!("{} knows no {kind} `{label}`", nth(place)));
-            unknown.hint(match label {
-                Scalar::Integer(_) => format!("`states` has {}, counted from 0", names.len()),
-                _ => nearest(&label.to_string(), &names),
-            })
-        })
-    }
-}
-
-fn not_a_label(label: &Scalar, place: usize, kind: &str) -> Error {
-    Error::input(format!(
-        "the {kind} of {} is `{label}`, expected a name or a whole number from 0",
-        nth(place)
-    ))
-}
-
-fn check_count(count: usize, kind: &str, most: usize) -> Result<()> {
-    if count <= most {
-        return Ok(());
-    }
-    Err(Error::input(format!("more than {most} {kind}s"))
-        .hint("build large worlds with the library"))
-}
-
 /// Checks each row by name, so that what the user reads is what stands in the file.
 fn refuse_broken_rows(
     transitions: &[Transition],
@@ -423,10 +278,6 @@ fn refuse_broken_rows(
     Ok(())
 }
 
-fn nth(place: usize) -> String {
-    format!("transition {}", place + 1)
-}
-
 fn refuse_unknown(unknown: &BTreeMap<String, IgnoredAny>, known: &[&str], of: &str) -> Result<()> {
     match unknown.keys().next() {
         None => Ok(()),
@@ -434,38 +285,6 @@ fn refuse_unknown(unknown: &BTreeMap<String, IgnoredAny>, known: &[&str], of: &s
             Err(Error::input(format!("unknown key `{key}`{of}")).hint(nearest(key, known)))
         }
     }
-}
-
-/// A question with the known name that needs the fewest changes, or all names if none is near.
-fn nearest(wrong: &str, known: &[&str]) -> String {
-    /// More names than these are not listed.
-    const LISTED: usize = 8;
-    let best = known.iter().map(|name| (changes(wrong, name), *name)).min();
-    match best {
-        Some((changes, name)) if changes <= 1 + wrong.chars().count() / 3 => {
-            format!("did you mean `{name}`?")
-        }
-        _ => {
-            let listed: Vec<String> = known.iter().take(LISTED).map(|n| format!("`{n}`")).collect();
-            let more = if known.len() > LISTED { ", …" } else { "" };
-            format!("expected one of {}{more}", listed.join(", "))
-        }
-    }
-}
-
-/// The fewest insertions, deletions and replacements of letters between two words (Levenshtein).
-fn changes(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (above, letter) in left.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], above + 1);
-        for (place, other) in right.iter().enumerate() {
-            let replaced = corner + usize::from(letter != *other);
-            corner = row[place + 1];
-            row[place + 1] = replaced.min(corner + 1).min(row[place] + 1);
-        }
-    }
-    row[right.len()]
 }
 
 #[cfg(test)]

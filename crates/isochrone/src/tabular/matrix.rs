@@ -93,7 +93,7 @@ impl Matrix {
 
     /// The shortest way between all pairs through any others: the triangle closure.
     ///
-    /// Takes size³ steps: about a second for 1,000 members on one core.
+    /// Takes size³ steps: some seconds for 1,500 members on two cores.
     #[must_use]
     pub fn closure(mut self) -> Self {
         let size = self.size;
@@ -105,7 +105,8 @@ impl Matrix {
                 let first = row[via];
                 if first < f64::INFINITY {
                     for (direct, second) in row.iter_mut().zip(&onward) {
-                        *direct = direct.min(first + second);
+                        let detour = first + second;
+                        *direct = if detour < *direct { detour } else { *direct };
                     }
                 }
             };
@@ -136,13 +137,17 @@ impl Matrix {
         let direct = self.row(from);
         let (mut violations, mut worst, mut place) = (0, 0.0, None);
         for via in (0..self.size).filter(|&via| direct[via] < f64::INFINITY) {
-            for (to, (direct, second)) in direct.iter().zip(self.row(via)).enumerate() {
-                // ∞ − ∞ is NaN, which exceeds nothing: an infinite detour breaks no inequality.
-                let excess = direct - (self.between(from, via) + second);
+            let first = direct[via];
+            // ∞ − ∞ is NaN, which exceeds nothing: an infinite detour breaks no inequality.
+            let excesses = direct.iter().zip(self.row(via)).map(|(d, second)| d - (first + second));
+            let mut largest = tolerance;
+            for excess in excesses.clone() {
                 violations += u64::from(excess > tolerance);
-                if excess > tolerance && excess > worst {
-                    (worst, place) = (excess, Some((from, via, to)));
-                }
+                largest = if excess > largest { excess } else { largest };
+            }
+            if largest > tolerance && largest > worst {
+                worst = largest;
+                place = excesses.clone().position(|e| e == worst).map(|to| (from, via, to));
             }
         }
         (violations, worst, place)

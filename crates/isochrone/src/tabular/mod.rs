@@ -13,6 +13,7 @@ mod elimination;
 mod exact;
 mod file;
 mod matrix;
+mod names;
 mod process;
 #[cfg(test)]
 mod theory;
