@@ -5,6 +5,7 @@
 pub mod data;
 pub mod error;
 pub mod random;
+pub mod simulate;
 pub mod tabular;
 
 pub use error::{Error, Result};
