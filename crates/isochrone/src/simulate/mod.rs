@@ -5,6 +5,7 @@
 
 mod buckets;
 pub mod pinwheel;
+pub mod referee;
 pub mod roads;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::random::{Draws, Purpose, Stream};
 
 pub use pinwheel::Pinwheel;
+pub use referee::Referee;
 pub use roads::Roads;
 
 const RECORDING: Purpose = Purpose(0x5100);

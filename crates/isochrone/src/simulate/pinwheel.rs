@@ -31,6 +31,10 @@ pub const RECORDED_STEPS: usize = 48;
 const CORNERS: [Point; 4] = [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9], [0.1, 0.9]];
 const TIPS: [Point; 4] = [[0.37, 0.37], [0.63, 0.37], [0.63, 0.63], [0.37, 0.63]];
 
+/// How far sides and tips are from the middle of the square, on each axis.
+const SIDE_FROM_CENTRE: f64 = 0.4;
+const TIP_FROM_CENTRE: f64 = 0.13;
+
 /// The four sides, then the four spurs.
 const CENTRE_LINES: [Line; 8] = [
     [CORNERS[0], CORNERS[1]],
@@ -81,7 +85,7 @@ pub struct Pinwheel {
 
 impl Pinwheel {
     /// The world with `tips`.
-    pub fn new(tips: Tips) -> Self {
+    pub const fn new(tips: Tips) -> Self {
         Self { tips }
     }
 
@@ -266,13 +270,20 @@ pub fn centre_lines() -> &'static [Line] {
 }
 
 /// How far `point` is from the nearest centre line.
+///
+/// The map is its own mirror image in both middle lines and both diagonals, so the point is first
+/// folded into one eighth of the square, where half a side and one spur are left.
 pub fn offset(point: Point) -> f64 {
-    CENTRE_LINES.iter().map(|&line| from_line(point, line)).fold(f64::INFINITY, f64::min)
+    let [across, up] = point.map(|value| (value - 0.5).abs());
+    let folded = if across >= up { [across, up] } else { [up, across] };
+    let on_side = [SIDE_FROM_CENTRE, folded[1].min(SIDE_FROM_CENTRE)];
+    let on_spur = [(0.5 * (across + up)).clamp(TIP_FROM_CENTRE, SIDE_FROM_CENTRE); 2];
+    distance(folded, on_side).min(distance(folded, on_spur))
 }
 
 /// Whether `point` lies in a corridor.
 pub fn inside(point: Point) -> bool {
-    CENTRE_LINES.iter().any(|&line| from_line(point, line) <= HALF_WIDTH)
+    offset(point) <= HALF_WIDTH
 }
 
 /// Where a displacement leads: whole if it stays in the corridors, else its x part alone, else its
@@ -337,7 +348,7 @@ fn from_line(point: Point, [from, to]: Line) -> f64 {
     distance(point, add(from, way, share.clamp(0.0, 1.0)))
 }
 
-fn distance(from: Point, to: Point) -> f64 {
+pub(super) fn distance(from: Point, to: Point) -> f64 {
     ((from[0] - to[0]).powi(2) + (from[1] - to[1]).powi(2)).sqrt()
 }
 
@@ -389,6 +400,17 @@ mod tests {
         assert_eq!(on_ring(0.125), [0.5, 0.1]);
         let quarter = on_ring(0.875);
         assert!((quarter[0] - 0.1).abs() < 1e-12 && (quarter[1] - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_folded_distance_is_the_least_over_all_centre_lines() {
+        for index in 0..5_000 {
+            let mut draws = some_draws(index);
+            let point = [draws.uniform(), draws.uniform()];
+            let least = centre_lines().iter().map(|&line| from_line(point, line));
+            assert!((offset(point) - least.fold(f64::INFINITY, f64::min)).abs() < 1e-12);
+        }
+        assert!(!inside([f64::NAN, 0.1]) && !inside([0.1, f64::NAN]));
     }
 
     #[test]
@@ -487,8 +509,8 @@ mod tests {
                 .iter()
                 .all(|&state| { (0..4).any(|side| from_line(state, CENTRE_LINES[side]) < 1e-6) })
         );
-        for side in 0..4 {
-            let here = landed.iter().filter(|&&s| from_line(s, CENTRE_LINES[side]) < 1e-6);
+        for &side in &CENTRE_LINES[..4] {
+            let here = landed.iter().filter(|&&state| from_line(state, side) < 1e-6);
             assert!(here.count() > 60);
         }
         assert!(jumps([0.5, 0.1]).is_empty() && jumps([0.3, 0.3]).is_empty());
