@@ -152,6 +152,38 @@ impl Error {
     }
 }
 
+/// A question with the known name that needs the fewest changes, or all names if none is near.
+pub fn nearest(wrong: &str, known: &[&str]) -> String {
+    /// More names than these are not listed.
+    const LISTED: usize = 8;
+    let best = known.iter().map(|name| (changes(wrong, name), *name)).min();
+    match best {
+        Some((changes, name)) if changes <= 1 + wrong.chars().count() / 3 => {
+            format!("did you mean `{name}`?")
+        }
+        _ => {
+            let listed: Vec<String> = known.iter().take(LISTED).map(|n| format!("`{n}`")).collect();
+            let more = if known.len() > LISTED { ", …" } else { "" };
+            format!("expected one of {}{more}", listed.join(", "))
+        }
+    }
+}
+
+/// The fewest insertions, deletions and replacements of letters between two words (Levenshtein).
+pub fn changes(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (above, letter) in left.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], above + 1);
+        for (place, other) in right.iter().enumerate() {
+            let replaced = corner + usize::from(letter != *other);
+            corner = row[place + 1];
+            row[place + 1] = replaced.min(corner + 1).min(row[place] + 1);
+        }
+    }
+    row[right.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,8 @@ pub mod data;
 
 pub mod tabular;
 
+pub mod simulate;
+
 pub mod engine;
 
 pub mod ops;

@@ -12,7 +12,7 @@ use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::archive::Archive;
 use super::{Dataset, npy};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, changes};
 
 /// Keys that hold the states, the preferred one first.
 const STATES: [&str; 2] = ["states", "observations"];
@@ -125,25 +125,10 @@ fn nearest<'a>(found: &[&'a str], key: &str) -> Option<&'a str> {
     let synonyms = SYNONYMS.iter().find(|(name, _)| *name == key).map_or(&[][..], |entry| entry.1);
     let rank = |name: &str| {
         let lower = name.to_ascii_lowercase();
-        if synonyms.contains(&lower.as_str()) { 1 } else { edits(&lower, key) }
+        if synonyms.contains(&lower.as_str()) { 1 } else { changes(&lower, key) }
     };
     let short = found.iter().copied().filter(|name| name.len() <= 2 * key.len());
     short.min_by_key(|name| rank(name)).filter(|name| rank(name) <= key.len() / 3)
-}
-
-/// How many letters must be added, dropped or changed to make one word of the other.
-fn edits(from: &str, to: &str) -> usize {
-    let mut row = (0..=to.len()).collect::<Vec<_>>();
-    for (i, letter) in from.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, other) in to.bytes().enumerate() {
-            let change = diagonal + usize::from(letter != other);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
 }
 
 fn index<R: Read + Seek>(archive: &Archive<R>, key: &str) -> Result<usize> {

@@ -14,9 +14,9 @@ use serde::de::IgnoredAny;
 
 use super::chain::Chain;
 use super::matrix::Matrix;
-use super::names::{Names, Scalar, nearest, nth};
+use super::names::{Names, Scalar, nth};
 use super::process::{DecisionProcess, Transition};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, nearest};
 
 /// The largest file that is read.
 const LARGEST_FILE: u64 = 64 << 20;
