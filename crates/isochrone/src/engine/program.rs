@@ -197,6 +197,26 @@ impl<T: Scalar> Program<T> {
         output
     }
 
+    /// As [`Program::add`], for operations whose name, inputs and parameters say everything: one
+    /// that stands in the program already is not computed twice.
+    pub fn add_once(
+        &mut self,
+        operation: impl Operation<T> + 'static,
+        inputs: &[Value],
+        parameters: &[Parameter],
+        shape: (usize, usize),
+    ) -> Value {
+        let known = self.nodes.iter().find(|node| {
+            node.operation.name() == operation.name()
+                && node.inputs == inputs
+                && node.parameters == parameters
+        });
+        match known {
+            Some(node) => node.output,
+            None => self.add(operation, inputs, parameters, shape),
+        }
+    }
+
     /// Declares a pass: while `window` is open, `arenas` descend `loss`.
     ///
     /// # Panics

@@ -29,6 +29,9 @@ pub enum Directions {
 /// The weight of mean LSE² that fixes the free constant of a start.
 pub const LSE_PENALTY: f64 = 0.01;
 
+/// Partial sums of a row.
+const SUMS: usize = 16;
+
 struct InfoNce {
     size: usize,
     directions: Directions,
@@ -83,11 +86,9 @@ fn choose_goal<T: Scalar>(logits: &[T], gradient: &mut [T], size: usize, penalty
     let mut loss = 0.0;
     let rows = logits.chunks_exact(size).zip(gradient.chunks_exact_mut(size));
     for (at, (row, gradient)) in rows.enumerate() {
-        let mut top = row[0];
-        row.iter().for_each(|&f| top = top.at_least(f));
-        exponentials(row, gradient, top);
-        let mut sum = T::ZERO;
-        gradient.iter().for_each(|&e| sum += e);
+        let mut found = [row[0], T::ZERO];
+        exponentials(row, gradient, &mut found);
+        let [top, sum] = found;
         let total = (top + sum.ln()).wide();
         loss += total - row[at].wide() + penalty * total * total;
         let scale = T::of(1.0 + 2.0 * penalty * total) / sum;
@@ -119,10 +120,22 @@ fn choose_start<T: Scalar>(
 }
 
 wide_kernel! {
-    fn exponentials<T>(row: &'k [T], out: &'k mut [T], top: T) {
-        for (out, &f) in out.iter_mut().zip(row) {
-            *out = (f - top).exp();
+    /// Writes exp(f − top) and finds the top of a row and the sum of its exponentials, each in
+    /// a fixed number of lanes that are joined in order.
+    fn exponentials<T>(row: &'k [T], out: &'k mut [T], found: &'k mut [T; 2]) {
+        let mut tops = [row[0]; SUMS];
+        for chunk in row.chunks(SUMS) {
+            tops.iter_mut().zip(chunk).for_each(|(top, &f)| *top = top.at_least(f));
         }
+        let top = tops.into_iter().fold(row[0], T::at_least);
+        let mut sums = [T::ZERO; SUMS];
+        for (out, row) in out.chunks_mut(SUMS).zip(row.chunks(SUMS)) {
+            for ((out, &f), sum) in out.iter_mut().zip(row).zip(&mut sums) {
+                *out = (f - top).exp();
+                *sum += *out;
+            }
+        }
+        *found = [top, sums.into_iter().fold(T::ZERO, |sum, x| sum + x)];
     }
 }
 

@@ -50,7 +50,7 @@ impl<T: Scalar> Program<T> {
         }
         let widths: Vec<usize> = values.iter().map(|value| value.columns).collect();
         let (rows, total) = (values[0].rows, widths.iter().sum());
-        self.add(Join { widths }, &values, &[], (rows, total))
+        self.add_once(Join { widths }, &values, &[], (rows, total))
     }
 }
 

@@ -74,10 +74,10 @@ impl Linear {
         let shape = Product { m: rows, k: self.inputs, n: self.outputs };
         let (left, right) = (Side::Plain(input), Side::Plain(weights.weight));
         multiply(threads, shape, left, right, T::ZERO, output, |_, rows| {
-            for row in rows.chunks_exact_mut(self.outputs) {
-                add_bias(row, weights.bias);
-                activate(row, self.activation);
-                if let Some((gain, shift)) = weights.gain {
+            add_bias(rows, weights.bias);
+            activate(rows, self.activation);
+            if let Some((gain, shift)) = weights.gain {
+                for row in rows.chunks_exact_mut(self.outputs) {
                     let (mean, inverse) = moments(row);
                     normalize(row, mean, inverse, gain, shift);
                 }
@@ -87,9 +87,19 @@ impl Linear {
 }
 
 wide_kernel! {
-    fn add_bias<T>(row: &'k mut [T], bias: &'k [T]) {
-        for (z, &b) in row.iter_mut().zip(bias) {
-            *z += b;
+    /// Adds `bias` to every row.
+    fn add_bias<T>(rows: &'k mut [T], bias: &'k [T]) {
+        for row in rows.chunks_exact_mut(bias.len()) {
+            row.iter_mut().zip(bias).for_each(|(z, &b)| *z += b);
+        }
+    }
+}
+
+wide_kernel! {
+    /// Adds every row to `sum`.
+    fn add_rows<T>(sum: &'k mut [T], rows: &'k [T]) {
+        for row in rows.chunks_exact(sum.len()) {
+            sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += x);
         }
     }
 }
@@ -213,7 +223,7 @@ impl Layer {
             }
         }
         if let Some(target) = run.parameter_gradient(3) {
-            gradient.chunks_exact(outputs).for_each(|row| add_bias(target, row));
+            add_rows(target, gradient);
         }
         let gain = run.parameter(2);
         run.threads.parts(gradient, ROWS * outputs, |part, rows| {
@@ -291,7 +301,7 @@ impl<T: Scalar> Operation<T> for Layer {
         let (left, right) = (Side::Plain(run.input(0)), Side::Plain(weight));
         let sums = &mut run.saved[..self.rows * outputs];
         multiply(run.threads, product, left, right, T::ZERO, sums, |_, rows| {
-            rows.chunks_exact_mut(outputs).for_each(|row| add_bias(row, bias));
+            add_bias(rows, bias);
         });
         match norm {
             Norm::Layer => {
@@ -317,7 +327,7 @@ impl<T: Scalar> Operation<T> for Layer {
         });
         let (input, threads) = (run.input(0), run.threads);
         if let Some(target) = run.parameter_gradient(1) {
-            gradient.chunks_exact(outputs).for_each(|row| add_bias(target, row));
+            add_rows(target, gradient);
         }
         if let Some(target) = run.parameter_gradient(0) {
             let shape = Product { m: inputs, k: self.rows, n: outputs };
@@ -349,7 +359,7 @@ impl<T: Scalar> Program<T> {
     pub fn linear(&mut self, shape: Linear, input: Value, parameters: &[Parameter]) -> Value {
         assert_eq!(input.columns, shape.inputs, "the input of a layer");
         let rows = input.rows;
-        self.add(Layer { shape, rows }, &[input], parameters, (rows, shape.outputs))
+        self.add_once(Layer { shape, rows }, &[input], parameters, (rows, shape.outputs))
     }
 }
 

@@ -145,17 +145,7 @@ wide_kernel! {
     }
 }
 
-wide_kernel! {
-    /// target += weight · (from − to).
-    fn pull<T>(target: &'k mut [T], from: &'k [T], to: &'k [T], weight: T) {
-        for ((target, &from), &to) in target.iter_mut().zip(from).zip(to) {
-            *target += weight * (from - to);
-        }
-    }
-}
-
 /// Adds the gradient of one pair to `target`: of its start (`sign` 1) or of its end (−1).
-#[inline(always)]
 fn pair_backward<T: Scalar>(
     shape: Mrn,
     target: &mut [T],
@@ -164,21 +154,128 @@ fn pair_backward<T: Scalar>(
     part: impl Fn(usize) -> (T, u32),
 ) {
     let width = shape.maxima + shape.squares;
+    let gradient = gradient * shape.share() * sign;
     for component in 0..shape.components {
         let (norm, pick) = part(component);
         let first = component * width;
-        let gradient = gradient * shape.share() * sign;
         if pick != NONE {
             target[first + pick as usize] += gradient;
         }
         if norm > T::ZERO {
-            let squares = first + shape.maxima..first + width;
-            pull(
-                &mut target[squares.clone()],
-                &from[squares.clone()],
-                &to[squares],
-                gradient / norm,
-            );
+            let weight = gradient / norm;
+            (first + shape.maxima..first + width)
+                .for_each(|m| target[m] += weight * (from[m] - to[m]));
+        }
+    }
+}
+
+/// What the backward half of all pairs reads. `weights` are W, component by component in each row.
+#[derive(Clone, Copy)]
+struct Pairs<'a, T> {
+    shape: Mrn,
+    columns: usize,
+    from: &'a [T],
+    to: &'a [T],
+    gradient: &'a [T],
+    weights: &'a [T],
+    picks: &'a [u32],
+}
+
+/// One side of all pairs: its rows, the other side's, and how far apart numbers of a pair stand.
+#[derive(Clone, Copy)]
+struct OneSide<'a, T> {
+    mine: &'a [T],
+    others: &'a [T],
+    /// From one row of this side to the next in a matrix of pairs.
+    along: usize,
+    /// From one row of the other side to the next.
+    across: usize,
+    sign: T,
+}
+
+impl<'a, T: Scalar> Pairs<'a, T> {
+    fn starts(&self) -> OneSide<'a, T> {
+        OneSide { mine: self.from, others: self.to, along: self.columns, across: 1, sign: T::ONE }
+    }
+
+    fn ends(&self) -> OneSide<'a, T> {
+        OneSide { mine: self.to, others: self.from, along: 1, across: self.columns, sign: -T::ONE }
+    }
+
+    /// Where the numbers of `row` and `component` begin among weights and picks, and how far apart
+    /// those of neighbouring pairs stand.
+    #[inline(always)]
+    fn places(&self, side: &OneSide<'a, T>, row: usize, component: usize) -> (usize, usize) {
+        let components = self.shape.components;
+        let scale = |stride: usize| if stride == 1 { 1 } else { components * stride };
+        (component * self.columns + row * scale(side.along), scale(side.across))
+    }
+}
+
+wide_kernel! {
+    /// Turns norms into W = G / (K ‖u − v‖), 0 where the norm is 0.
+    fn weigh<T>(shape: Mrn, columns: usize, gradient: &'k [T], norms: &'k mut [T]) {
+        let rows = gradient.chunks_exact(columns);
+        for (gradient, norms) in rows.zip(norms.chunks_exact_mut(columns * shape.components)) {
+            for norms in norms.chunks_exact_mut(columns) {
+                for (norm, &g) in norms.iter_mut().zip(gradient) {
+                    let weight = g * shape.share() / *norm;
+                    *norm = if *norm > T::ZERO { weight } else { T::ZERO };
+                }
+            }
+        }
+    }
+}
+
+/// Coordinates summed at once, in registers.
+const BLOCK: usize = 16;
+
+wide_kernel! {
+    /// Adds the gradient of consecutive rows of one side, from row `first`.
+    fn side_backward<T>(
+        pairs: Pairs<'k, T>,
+        side: OneSide<'k, T>,
+        first: usize,
+        targets: &'k mut [T],
+    ) {
+        let shape = pairs.shape;
+        let (width, part) = (shape.width(), shape.maxima + shape.squares);
+        let others = side.others.len() / width;
+        for (at, target) in targets.chunks_exact_mut(width).enumerate() {
+            let row = first + at;
+            let mine = &side.mine[row * width..][..width];
+            for component in 0..shape.components {
+                let start = component * part;
+                let (base, step) = pairs.places(&side, row, component);
+                for other in 0..others {
+                    let pick = pairs.picks[base + other * step];
+                    if pick != NONE {
+                        let g = pairs.gradient[row * side.along + other * side.across];
+                        target[start + pick as usize] += g * shape.share() * side.sign;
+                    }
+                }
+                for block in (start + shape.maxima..start + part).step_by(BLOCK) {
+                    let length = BLOCK.min(start + part - block);
+                    let mut point = [T::ZERO; BLOCK];
+                    point[..length].copy_from_slice(&mine[block..block + length]);
+                    let mut sum = [T::ZERO; BLOCK];
+                    for other in 0..others {
+                        let weight = pairs.weights[base + other * step];
+                        let place = &side.others[other * width + block..][..length];
+                        if let Some(place) = place.as_array::<BLOCK>() {
+                            for l in 0..BLOCK {
+                                sum[l] += weight * (point[l] - place[l]);
+                            }
+                        } else {
+                            for l in 0..length {
+                                sum[l] += weight * (point[l] - place[l]);
+                            }
+                        }
+                    }
+                    let block = &mut target[block..block + length];
+                    block.iter_mut().zip(sum).for_each(|(t, sum)| *t += sum);
+                }
+            }
         }
     }
 }
@@ -228,31 +325,21 @@ impl<T: Scalar> Operation<T> for Pairwise {
     }
 
     fn backward(&self, mut run: Backward<'_, T>) {
-        let Self { shape, rows, columns } = *self;
+        let Self { shape, columns, .. } = *self;
         let width = shape.width();
         let gradient = &*std::mem::take(&mut run.output_gradient);
-        let norms = &std::mem::take(&mut run.saved)[width * lanes(columns)..];
-        let (from, to, picks, threads) = (run.input(0), run.input(1), run.indices, run.threads);
-        let pair = |i: usize, j: usize, sign: T, target: &mut [T]| {
-            let ends = (&from[i * width..][..width], &to[j * width..][..width]);
-            pair_backward(shape, target, ends, (gradient[i * columns + j], sign), |component| {
-                let place = (i * shape.components + component) * columns + j;
-                (norms[place], picks[place])
-            });
-        };
-        if let Some(target) = run.input_gradient(0) {
-            threads.parts(target, ROWS * width, |part, targets| {
-                for (at, target) in targets.chunks_exact_mut(width).enumerate() {
-                    (0..columns).for_each(|j| pair(part * ROWS + at, j, T::ONE, target));
-                }
-            });
-        }
-        if let Some(target) = run.input_gradient(1) {
-            threads.parts(target, ROWS * width, |part, targets| {
-                for (at, target) in targets.chunks_exact_mut(width).enumerate() {
-                    (0..rows).for_each(|i| pair(i, part * ROWS + at, -T::ONE, target));
-                }
-            });
+        let norms = &mut std::mem::take(&mut run.saved)[width * lanes(columns)..];
+        weigh(shape, columns, gradient, norms);
+        let (from, to) = (run.input(0), run.input(1));
+        let pairs =
+            Pairs { shape, columns, from, to, gradient, weights: norms, picks: run.indices };
+        let threads = run.threads;
+        for (input, side) in [(0, pairs.starts()), (1, pairs.ends())] {
+            if let Some(target) = run.input_gradient(input) {
+                threads.parts(target, ROWS * width, |part, targets| {
+                    side_backward(pairs, side, part * ROWS, targets);
+                });
+            }
         }
     }
 }
