@@ -31,6 +31,10 @@ pub mod ledger;
 
 pub mod train;
 
+pub mod plan;
+
+pub mod evaluate;
+
 pub mod report;
 
 pub use error::{Error, Result};

@@ -1,0 +1,127 @@
+//! A few data states that stand for all: each next one is the state farthest from those chosen.
+//!
+//! Farthest-point traversal (Gonzalez 1985), in coordinates of mean 0 and deviation 1. Its radius,
+//! the farthest any state is from its stand-in, is at most twice the best possible.
+
+use rayon::prelude::*;
+
+use super::squared_gap;
+use crate::data::{Dataset, Normalization, Scaling};
+use crate::random::{Purpose, Stream, below};
+
+const COVER_PURPOSE: Purpose = Purpose(0x6100);
+
+/// Rows that the next stand-in is chosen from; a longer dataset is sampled.
+const CONSIDERED: usize = 20_000;
+
+/// Chosen rows, and for every row of the dataset the chosen one nearest to it.
+pub(super) struct Cover {
+    /// The chosen rows.
+    pub(super) rows: Vec<usize>,
+    /// For every row of the dataset the place in `rows` of the nearest.
+    pub(super) owners: Vec<u32>,
+    scaling: Normalization,
+    points: Vec<f32>,
+    squared_radius: f32,
+}
+
+impl Cover {
+    /// At most `most` rows that cover `dataset`.
+    pub(super) fn new(dataset: &Dataset, most: usize, seed: u64) -> Self {
+        let scaling = Normalization::fit(dataset, Scaling::Standard);
+        let size = dataset.state_size();
+        let mut scaled = vec![0.0; dataset.states().len()];
+        for (row, target) in scaled.chunks_exact_mut(size).enumerate() {
+            scaling.apply(dataset.state(row), target);
+        }
+        let (rows, squared_radius) = traverse(&scaled, size, most, seed);
+        let points: Vec<f32> =
+            rows.iter().flat_map(|&row| scaled[row * size..][..size].iter().copied()).collect();
+        let nearest = |state: &[f32]| {
+            let gaps = points.chunks_exact(size).map(|point| squared_gap(point, state));
+            let first = (f32::INFINITY, 0);
+            gaps.zip(0..).fold(first, |best, next| if next.0 < best.0 { next } else { best }).1
+        };
+        let owners = scaled.par_chunks_exact(size).map(nearest).collect();
+        Self { rows, owners, scaling, points, squared_radius }
+    }
+
+    /// The nearest stand-in of `state`, and all within the radius of the cover.
+    pub(super) fn near(&self, state: &[f32]) -> Vec<usize> {
+        let mut scaled = vec![0.0; state.len()];
+        self.scaling.apply(state, &mut scaled);
+        let points = self.points.chunks_exact(state.len());
+        let gaps: Vec<f32> = points.map(|point| squared_gap(point, &scaled)).collect();
+        let least = gaps.iter().copied().fold(f32::INFINITY, f32::min);
+        let reach = least.max(self.squared_radius);
+        (0..gaps.len()).filter(|&node| gaps[node] <= reach).collect()
+    }
+}
+
+/// The chosen rows and the squared radius they leave.
+fn traverse(scaled: &[f32], size: usize, most: usize, seed: u64) -> (Vec<usize>, f32) {
+    let count = scaled.len() / size;
+    let stream = Stream::new(seed, COVER_PURPOSE);
+    let draw = |index: usize| below(stream.block(0, index as u32)[0], count as u32) as usize;
+    let considered: Vec<usize> = if count <= CONSIDERED {
+        (0..count).collect()
+    } else {
+        (0..CONSIDERED).map(draw).collect()
+    };
+    let point = |row: usize| &scaled[row * size..][..size];
+    let mut gaps = vec![f32::INFINITY; considered.len()];
+    let mut chosen = Vec::new();
+    let (mut next, mut widest) = (considered[draw(0) % considered.len()], f32::INFINITY);
+    while chosen.len() < most && widest > 0.0 {
+        chosen.push(next);
+        let centre = point(next);
+        widest = 0.0;
+        for (gap, &row) in gaps.iter_mut().zip(&considered) {
+            *gap = gap.min(squared_gap(point(row), centre));
+            if *gap > widest {
+                (widest, next) = (*gap, row);
+            }
+        }
+    }
+    (chosen, widest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chosen_states_are_a_radius_apart_and_every_state_is_within_the_radius_of_its_own() {
+        let states: Vec<f32> =
+            (0..121).flat_map(|at| [(at % 11) as f32, (at / 11) as f32]).collect();
+        let dataset = Dataset::new(states, 2, None, &[121]).unwrap();
+        let cover = Cover::new(&dataset, 9, 3);
+        assert_eq!(cover.rows.len(), 9);
+        let point = |place: usize| &cover.points[2 * place..][..2];
+        for place in 0..9 {
+            assert!(
+                (0..place).all(|p| squared_gap(point(p), point(place)) >= cover.squared_radius)
+            );
+            assert_eq!(cover.owners[cover.rows[place]] as usize, place);
+        }
+        let mut scaled = [0.0; 2];
+        for row in 0..121 {
+            cover.scaling.apply(dataset.state(row), &mut scaled);
+            let own = squared_gap(point(cover.owners[row] as usize), &scaled);
+            assert!(own <= cover.squared_radius);
+            assert!((0..9).all(|place| squared_gap(point(place), &scaled) >= own));
+            assert!(cover.near(dataset.state(row)).contains(&(cover.owners[row] as usize)));
+        }
+    }
+
+    #[test]
+    fn a_cover_of_few_different_states_stops_at_them() {
+        let states = [0.0f32, 1.0, 0.0, 1.0, 5.0, 5.0].to_vec();
+        let dataset = Dataset::new(states, 1, None, &[6]).unwrap();
+        let cover = Cover::new(&dataset, 100, 0);
+        assert_eq!(cover.rows.len(), 3);
+        assert_eq!(cover.owners[0], cover.owners[2]);
+        assert_eq!(cover.near(&[0.9]).len(), 1);
+        assert_eq!(dataset.state(cover.rows[cover.near(&[0.9])[0]]), [1.0]);
+    }
+}

@@ -1,0 +1,465 @@
+//! Graph planning: shortest paths over data states, along steps that the data have taken.
+//!
+//! Nodes are a cover of the dataset; every row belongs to the node nearest to it. An edge (u, v) is
+//! drawn where some trajectory has a row of u and, at most `ahead` rows later, a row of v, and
+//! d(u, v) is below a threshold; its length is d(u, v). A wall thinner than the radius of the cover
+//! is not seen. Start and goal are tied to the nodes within that radius, at least to the nearest.
+
+use serde::{Deserialize, Serialize};
+
+use super::cover::Cover;
+use super::shortest::{Edge, Edges, Ways};
+use super::{Distance, Ending, Novelty, Path, check_state};
+use crate::data::Dataset;
+use crate::error::{Error, Result};
+
+/// How a graph is built and followed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Nodes at most.
+    pub nodes: usize,
+    /// Rows at most between the two ends of an edge on one trajectory.
+    pub ahead: usize,
+    /// The longest edge.
+    pub longest: Longest,
+    /// Recorded steps at least from a state to the waypoint it is sent to.
+    pub waypoint: usize,
+    /// A start or goal farther than this from the data, in typical spacings, has no path.
+    pub far: f32,
+    /// Draws the first node, and the rows considered in a long dataset.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            nodes: 1_500,
+            ahead: 4,
+            longest: Longest::Share(0.95),
+            waypoint: 8,
+            far: 2.0,
+            seed: 0,
+        }
+    }
+}
+
+/// The learned distance above which an edge is dropped although the data support it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Longest {
+    /// In learned steps.
+    Steps(f32),
+    /// The share of supported edges that are kept, shortest first. A learned distance may read as
+    /// steps plus a constant, and a share does not mind.
+    Share(f32),
+}
+
+/// Data states joined by recorded steps, with learned lengths.
+pub struct Graph<'d, D: Distance> {
+    distance: &'d D,
+    settings: Settings,
+    cover: Cover,
+    states: Vec<f32>,
+    embedded: D::Embedded,
+    edges: Edges,
+    /// The trajectories that support each edge, rising; those of edge n end at `support_ends[n]`.
+    supports: Vec<u32>,
+    support_ends: Vec<usize>,
+    threshold: f32,
+}
+
+/// The shortest ways from every node to one goal: solved once, followed from many starts.
+pub struct Tree {
+    goal: Vec<f32>,
+    /// The nodes the goal is tied to.
+    ends: Vec<usize>,
+    ways: Ways,
+}
+
+impl Tree {
+    /// The goal.
+    pub fn goal(&self) -> &[f32] {
+        &self.goal
+    }
+}
+
+/// Which trajectory goes from one node to another, and in how many rows.
+type Support = (u32, u32, u32, u32);
+
+impl<'d, D: Distance> Graph<'d, D> {
+    /// Builds the graph of `dataset`.
+    ///
+    /// # Errors
+    /// Settings without extent, or states of another size than the distance's.
+    pub fn new(distance: &'d D, dataset: &Dataset, settings: Settings) -> Result<Self> {
+        check(&settings, distance.state_size(), dataset.state_size())?;
+        let cover = Cover::new(dataset, settings.nodes, settings.seed);
+        let states: Vec<f32> =
+            cover.rows.iter().flat_map(|&row| dataset.state(row).iter().copied()).collect();
+        let embedded = distance.embed(&states);
+        let between = distance.pairwise(&embedded, &embedded);
+        let nodes = cover.rows.len();
+        let steps = |support: &Support| between[support.0 as usize * nodes + support.1 as usize];
+        let found = supports(dataset, &cover.owners, settings.ahead);
+        let groups: Vec<&[Support]> =
+            found.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)).collect();
+        let threshold = match settings.longest {
+            Longest::Steps(steps) => steps,
+            Longest::Share(share) => quantile(groups.iter().map(|g| steps(&g[0])).collect(), share),
+        };
+        let mut list = Vec::new();
+        let (mut supports, mut support_ends) = (Vec::new(), Vec::new());
+        for group in groups.into_iter().filter(|group| steps(&group[0]) <= threshold) {
+            let (from, to, ..) = group[0];
+            let rows = group.iter().map(|support| support.3).min().unwrap_or(0);
+            list.push(Edge { from, to, steps: steps(&group[0]), rows });
+            supports.extend(group.iter().map(|support| support.2));
+            support_ends.push(supports.len());
+        }
+        let edges = Edges::new(nodes, list);
+        Ok(Self {
+            distance,
+            settings,
+            cover,
+            states,
+            embedded,
+            edges,
+            supports,
+            support_ends,
+            threshold,
+        })
+    }
+
+    /// How many nodes.
+    pub fn nodes(&self) -> usize {
+        self.cover.rows.len()
+    }
+
+    /// How many edges.
+    pub fn edges(&self) -> usize {
+        self.edges.list.len()
+    }
+
+    /// The learned steps above which an edge was dropped.
+    pub fn threshold(&self) -> f32 {
+        self.threshold
+    }
+
+    /// The states of the nodes, row after row.
+    pub fn states(&self) -> &[f32] {
+        &self.states
+    }
+
+    fn state(&self, node: usize) -> &[f32] {
+        let size = self.distance.state_size();
+        &self.states[node * size..][..size]
+    }
+
+    /// Solves the shortest ways from every node to `goal`.
+    ///
+    /// # Errors
+    /// A goal of another size than the distance's states, or not finite.
+    pub fn tree(&self, goal: &[f32]) -> Result<Tree> {
+        check_state("goal", goal, self.distance.state_size())?;
+        let to_goal = self.distance.pairwise(&self.embedded, &self.distance.embed(goal));
+        let ends = self.cover.near(goal);
+        let rests: Vec<(usize, f32)> = ends.iter().map(|&node| (node, to_goal[node])).collect();
+        Ok(Tree { goal: goal.to_vec(), ends, ways: self.edges.ways_to(&rests) })
+    }
+
+    /// The shortest path from `start` to `goal`.
+    ///
+    /// # Errors
+    /// A start or a goal of another size than the distance's states, or not finite.
+    pub fn path(&self, start: &[f32], goal: &[f32]) -> Result<Path> {
+        self.path_along(&self.tree(goal)?, start)
+    }
+
+    /// The shortest path from `start` to the goal of `tree`.
+    ///
+    /// # Errors
+    /// A start of another size than the distance's states, or not finite.
+    pub fn path_along(&self, tree: &Tree, start: &[f32]) -> Result<Path> {
+        check_state("start", start, self.distance.state_size())?;
+        let novelty = Novelty::of(self.distance, start, &tree.goal);
+        let embedded = self.distance.embed(start);
+        let direct = self.distance.pairwise(&embedded, &self.distance.embed(&tree.goal))[0];
+        let near = self.cover.near(start);
+        let mut path = Path {
+            states: vec![start.to_vec()],
+            steps: f32::INFINITY,
+            direct,
+            recorded: None,
+            trajectories: Vec::new(),
+            ending: Ending::Arrived,
+            novelty,
+        };
+        let to_nodes = self.distance.pairwise(&embedded, &self.embedded);
+        let through = |node: &usize| to_nodes[*node] + tree.ways.steps[*node];
+        let first = near.iter().copied().min_by(|a, b| through(a).total_cmp(&through(b)));
+        if let Some(why) = self.obstacle(&novelty, tree, &near) {
+            path.ending = Ending::NoPath { why };
+        } else if near.iter().any(|node| tree.ends.contains(node)) {
+            path.states.push(tree.goal.clone());
+            (path.steps, path.recorded) = (direct, Some(0));
+        } else if let Some(first) = first {
+            self.follow(tree, first, &mut path);
+            path.steps = through(&first);
+        }
+        Ok(path)
+    }
+
+    /// Why there is no path from the nodes `near` a start, in words.
+    fn obstacle(&self, novelty: &Novelty, tree: &Tree, near: &[usize]) -> Option<String> {
+        let far = self.settings.far;
+        for (name, found) in [("start", novelty.start), ("goal", novelty.goal)] {
+            if found > far {
+                return Some(format!(
+                    "the {name} lies {found:.1} typical spacings from the data, where no recorded \
+                     step begins or ends; at most {far} are bridged"
+                ));
+            }
+        }
+        let leads = |node: &usize| tree.ways.steps[*node].is_finite();
+        if near.iter().any(leads) {
+            return None;
+        }
+        let reach = (0..self.nodes()).filter(leads).count();
+        Some(format!(
+            "no chain of recorded steps leads from the start to the goal: the goal is reached from \
+             {reach} of {} nodes, and the start lies at none of them",
+            self.nodes()
+        ))
+    }
+
+    fn follow(&self, tree: &Tree, first: usize, path: &mut Path) {
+        let (mut here, mut used, mut recorded) = (first, Vec::new(), 0);
+        path.states.push(self.state(here).to_vec());
+        while let Some(index) = tree.ways.first_edges[here] {
+            let edge = self.edges.list[index as usize];
+            here = edge.to as usize;
+            recorded += edge.rows as usize;
+            used.push(index as usize);
+            path.states.push(self.state(here).to_vec());
+        }
+        path.states.push(tree.goal.clone());
+        path.recorded = Some(recorded);
+        path.trajectories = self.fewest_trajectories(&used);
+    }
+
+    /// The fewest trajectories that support `edges` one after the other: each goes on as long as
+    /// any does.
+    fn fewest_trajectories(&self, edges: &[usize]) -> Vec<usize> {
+        let mut borrowed = Vec::new();
+        let mut current: Vec<u32> = Vec::new();
+        for &edge in edges {
+            let begin = if edge == 0 { 0 } else { self.support_ends[edge - 1] };
+            let support = &self.supports[begin..self.support_ends[edge]];
+            let left: Vec<u32> =
+                current.iter().copied().filter(|t| support.binary_search(t).is_ok()).collect();
+            if left.is_empty() {
+                borrowed.extend(current.first().map(|&trajectory| trajectory as usize));
+                current = support.to_vec();
+            } else {
+                current = left;
+            }
+        }
+        borrowed.extend(current.first().map(|&trajectory| trajectory as usize));
+        borrowed
+    }
+
+    /// Where to head for from `state` on the way to the tree's goal: the first state of the path
+    /// that is `settings.waypoint` recorded steps ahead, or the goal where fewer remain; none where
+    /// no path begins here.
+    pub fn waypoint<'s>(&'s self, state: &[f32], tree: &'s Tree) -> Option<&'s [f32]> {
+        let steps = &tree.ways.steps;
+        let near = self.cover.near(state);
+        let first = near.into_iter().min_by(|&a, &b| steps[a].total_cmp(&steps[b]))?;
+        if steps[first].is_infinite() {
+            return None;
+        }
+        let (mut here, mut recorded) = (first, 0);
+        while recorded < self.settings.waypoint {
+            let Some(index) = tree.ways.first_edges[here] else { return Some(&tree.goal) };
+            let edge = self.edges.list[index as usize];
+            (here, recorded) = (edge.to as usize, recorded + edge.rows as usize);
+        }
+        Some(self.state(here))
+    }
+}
+
+/// Every pair of nodes that a trajectory joins within `ahead` rows, sorted, each trajectory once
+/// with its fewest rows.
+fn supports(dataset: &Dataset, owners: &[u32], ahead: usize) -> Vec<Support> {
+    let mut found: Vec<Support> = Vec::new();
+    for trajectory in 0..dataset.trajectories() {
+        let rows = dataset.trajectory(trajectory);
+        for row in rows.clone() {
+            for later in row + 1..(row + 1 + ahead).min(rows.end) {
+                if owners[row] != owners[later] {
+                    let rows = (later - row) as u32;
+                    found.push((owners[row], owners[later], trajectory as u32, rows));
+                }
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup_by_key(|support| (support.0, support.1, support.2));
+    found
+}
+
+/// The number that a share of `numbers` does not exceed; numbers that are not finite come last.
+fn quantile(mut numbers: Vec<f32>, share: f32) -> f32 {
+    numbers.sort_by(f32::total_cmp);
+    let place = (numbers.len() as f32 * share).ceil() as usize;
+    numbers.get(place.max(1) - 1).copied().unwrap_or(0.0)
+}
+
+fn check(settings: &Settings, distance_size: usize, data_size: usize) -> Result<()> {
+    let whole = [("nodes", settings.nodes), ("ahead", settings.ahead)];
+    if let Some((key, _)) = whole.iter().find(|(_, value)| *value == 0) {
+        return Err(Error::input(format!("`{key}` is `0`, expected 1 or more")));
+    }
+    let (key, value, fits) = match settings.longest {
+        Longest::Steps(steps) => ("longest.steps", steps, steps > 0.0),
+        Longest::Share(share) => ("longest.share", share, share > 0.0 && share <= 1.0),
+    };
+    if !fits {
+        return Err(Error::input(format!(
+            "`{key}` is `{value}`, expected steps above 0 or a share in (0, 1]"
+        )));
+    }
+    if distance_size == data_size {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "the data's states have `{data_size}` numbers, the model's `{distance_size}`"
+    ))
+    .hint("plan with the data the model was trained on"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::toy::{Toy, euclid};
+    use super::*;
+
+    const EVERY: Settings = Settings {
+        nodes: 1_000,
+        ahead: 1,
+        longest: Longest::Share(1.0),
+        waypoint: 3,
+        far: 2.0,
+        seed: 0,
+    };
+
+    fn dataset(trajectories: &[Vec<[f32; 2]>]) -> Dataset {
+        let lengths: Vec<usize> = trajectories.iter().map(Vec::len).collect();
+        let states = trajectories.iter().flatten().flatten().copied().collect();
+        Dataset::new(states, 2, None, &lengths).unwrap()
+    }
+
+    /// Two corridors, y = 0 and y = 1, walked to the right; only at x = 9 does one lead up.
+    fn corridors(joined: bool) -> Dataset {
+        let lower = (0..10).map(|x| [x as f32, 0.0]).collect();
+        let upper = (0..10).map(|x| [9.0 - x as f32, 1.0]).collect();
+        let mut trajectories: Vec<Vec<[f32; 2]>> = vec![lower, upper];
+        if joined {
+            trajectories.push(vec![[8.0, 0.0], [9.0, 0.0], [9.0, 1.0], [8.0, 1.0]]);
+        }
+        dataset(&trajectories)
+    }
+
+    #[test]
+    fn a_short_way_through_a_wall_is_refused_and_the_recorded_way_round_is_taken() {
+        let straight = Toy { size: 2, steps: euclid };
+        let data = corridors(true);
+        let graph = Graph::new(&straight, &data, EVERY).unwrap();
+        assert_eq!((graph.nodes(), graph.edges()), (20, 19));
+        let path = graph.path(&[0.0, 0.0], &[0.0, 1.0]).unwrap();
+        assert_eq!(path.ending, Ending::Arrived);
+        assert_eq!((path.steps, path.direct, path.recorded), (19.0, 1.0, Some(19)));
+        assert!(path.states.contains(&vec![9.0, 0.0]) && path.states.contains(&vec![9.0, 1.0]));
+        assert_eq!(path.trajectories, [0, 2, 1]);
+    }
+
+    #[test]
+    fn a_path_borrows_from_the_fewest_trajectories() {
+        let straight = Toy { size: 2, steps: euclid };
+        let walk = |range: std::ops::Range<i32>| range.map(|x| [x as f32, 0.0]).collect::<Vec<_>>();
+        // 0–3 by two trajectories, of which only the second goes on to 6.
+        let data = dataset(&[walk(0..4), walk(0..7), walk(5..10)]);
+        let graph = Graph::new(&straight, &data, EVERY).unwrap();
+        let path = graph.path(&[0.0, 0.0], &[9.0, 0.0]).unwrap();
+        assert_eq!(path.trajectories, [1, 2]);
+        let short = graph.path(&[0.0, 0.0], &[2.0, 0.0]).unwrap();
+        assert_eq!(short.trajectories, [0]);
+    }
+
+    #[test]
+    fn without_a_path_the_reason_is_told() {
+        let straight = Toy { size: 2, steps: euclid };
+        let data = corridors(false);
+        let graph = Graph::new(&straight, &data, EVERY).unwrap();
+        let why = |start: [f32; 2], goal: [f32; 2]| {
+            let path = graph.path(&start, &goal).unwrap();
+            assert_eq!((path.states, path.steps), (vec![start.to_vec()], f32::INFINITY));
+            match path.ending {
+                Ending::NoPath { why } => why,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(
+            why([0.0, 0.0], [0.0, 1.0]),
+            "no chain of recorded steps leads from the start to the goal: the goal is reached from \
+             10 of 20 nodes, and the start lies at none of them"
+        );
+        // Steps have a direction.
+        assert!(why([5.0, 0.0], [2.0, 0.0]).contains("from 3 of 20 nodes"));
+        assert!(why([13.0, 0.0], [0.0, 1.0]).starts_with("the start lies 3.0 typical spacings"));
+        assert!(why([0.0, 0.0], [0.0, 14.5]).starts_with("the goal lies 4.5 typical spacings"));
+    }
+
+    #[test]
+    fn a_recorded_step_with_a_long_learned_distance_is_dropped() {
+        let straight = Toy { size: 2, steps: euclid };
+        let walk = |range: std::ops::Range<i32>| range.map(|x| [x as f32, 0.0]).collect::<Vec<_>>();
+        // The last trajectory jumps once from 2 to 9.
+        let data = dataset(&[walk(0..10), vec![[2.0, 0.0], [9.0, 0.0]]]);
+        let settings = |longest| Settings { longest, ..EVERY };
+        let all = Graph::new(&straight, &data, EVERY).unwrap();
+        let most = Graph::new(&straight, &data, settings(Longest::Share(0.9))).unwrap();
+        let short = Graph::new(&straight, &data, settings(Longest::Steps(1.5))).unwrap();
+        assert_eq!((all.edges(), most.edges(), short.edges()), (10, 9, 9));
+        assert_eq!(most.path(&[0.0; 2], &[9.0, 0.0]).unwrap().recorded, Some(9));
+        // Where jumping is short for the distance too, it is taken.
+        let hops = Toy { size: 2, steps: |from, to| f32::from(u8::from(from != to)) };
+        let hopping = Graph::new(&hops, &data, EVERY).unwrap();
+        assert_eq!(hopping.path(&[0.0; 2], &[9.0, 0.0]).unwrap().recorded, Some(3));
+    }
+
+    #[test]
+    fn waypoints_are_some_recorded_steps_ahead_and_end_at_the_goal() {
+        let straight = Toy { size: 2, steps: euclid };
+        let data = corridors(true);
+        let graph = Graph::new(&straight, &data, EVERY).unwrap();
+        let tree = graph.tree(&[0.0, 1.0]).unwrap();
+        assert_eq!(graph.waypoint(&[2.1, 0.1], &tree), Some(&[5.0, 0.0][..]));
+        assert_eq!(graph.waypoint(&[8.0, 0.0], &tree), Some(&[8.0, 1.0][..]));
+        assert_eq!(graph.waypoint(&[2.0, 1.0], &tree), Some(tree.goal()));
+        let back = graph.tree(&[3.0, 0.0]).unwrap();
+        assert_eq!(graph.waypoint(&[7.0, 1.0], &back), None);
+    }
+
+    #[test]
+    fn settings_without_extent_and_foreign_data_are_refused() {
+        let straight = Toy { size: 2, steps: euclid };
+        let data = corridors(true);
+        let message = |settings| Graph::new(&straight, &data, settings).err().unwrap().to_string();
+        assert_eq!(message(Settings { nodes: 0, ..EVERY }), "`nodes` is `0`, expected 1 or more");
+        let share = Settings { longest: Longest::Share(1.5), ..EVERY };
+        assert!(message(share).starts_with("`longest.share` is `1.5`"));
+        let other = Toy { size: 3, steps: euclid };
+        assert!(Graph::new(&other, &data, EVERY).is_err());
+    }
+}
