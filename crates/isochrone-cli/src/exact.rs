@@ -1,11 +1,12 @@
 //! `isochrone exact FILE`: the exact distances of a small world, as a table or as JSON.
 
-use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use isochrone::tabular::{Dynamics, Matrix, World, read, steps};
 use isochrone::{Error, Result};
 use serde_json::{Value, json};
+
+use crate::output::say;
 
 /// The most pairs whose distances are printed: their matrix takes 128 MiB.
 const MOST_PAIRS: usize = 4096;
@@ -36,13 +37,7 @@ pub struct Exact {
 /// A file that is no world, `--state-action` for a world without actions, an output that cannot be
 /// written. A reader that closes the pipe early is no error.
 pub fn run(arguments: &Exact) -> Result<()> {
-    let text = answer(arguments)?;
-    match writeln!(std::io::stdout().lock(), "{text}") {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::disk("write", "standard output", error))
-        }
-        _ => Ok(()),
-    }
+    say(&answer(arguments)?)
 }
 
 /// What the command prints.

@@ -37,4 +37,6 @@ pub mod evaluate;
 
 pub mod report;
 
+pub mod run;
+
 pub use error::{Error, Result};

@@ -1,0 +1,31 @@
+//! `isochrone config`: prints every key with its default, ready to be saved and changed.
+
+use isochrone::Result;
+use isochrone::run::RunConfig;
+
+use crate::output::{say, say_json};
+
+/// Prints every key with its default.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  isochrone config --algorithm cmd2 > my.toml
+  isochrone train my.toml")]
+pub struct Config {
+    /// The learner whose keys are printed
+    #[arg(long, short, default_value = "cmd1")]
+    algorithm: String,
+    /// Changes one key, e.g. --set train.steps=5000
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Prints JSON instead of TOML
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Config) -> Result<()> {
+    let mut overrides = vec![format!("algorithm.name='{}'", arguments.algorithm)];
+    overrides.extend(arguments.overrides.iter().cloned());
+    let config = RunConfig::parse("", &overrides)?;
+    if arguments.json { say_json(&config) } else { say(config.to_toml()?.trim_end()) }
+}

@@ -1,0 +1,69 @@
+//! Words out: lines on standard output that survive a closed pipe, and progress bars beside them.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use isochrone::{Error, Result};
+use serde::Serialize;
+
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Writes one line to standard output. A reader that has gone away ends the talk, not the work.
+pub fn say(line: &str) -> Result<()> {
+    if CLOSED.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            CLOSED.store(true, Ordering::Relaxed);
+            Ok(())
+        }
+        Err(error) => Err(Error::disk("write", "standard output", error)),
+    }
+}
+
+/// Writes a value as JSON to standard output.
+pub fn say_json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Error::input(format!("the answer cannot be written as JSON: {error}")))?;
+    say(&text)
+}
+
+/// Progress bars on the terminal; nothing where there is none.
+pub struct Bars {
+    bars: MultiProgress,
+}
+
+impl Bars {
+    /// No bars yet.
+    pub fn new() -> Self {
+        Self { bars: MultiProgress::new() }
+    }
+
+    /// A bar of `length` steps with the time left.
+    pub fn bar(&self, label: &str, length: u64) -> ProgressBar {
+        let bar = self.bars.add(ProgressBar::new(length));
+        let template =
+            "{prefix:<16} [{bar:24}] {elapsed_precise} left {eta_precise}  {pos}/{len}  {msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("#> "));
+        }
+        bar.set_prefix(label.to_owned());
+        bar
+    }
+
+    /// A turning sign for work of unknown length.
+    pub fn spinner(&self, label: &str) -> ProgressBar {
+        let bar = self.bars.add(ProgressBar::new_spinner());
+        if let Ok(style) = ProgressStyle::with_template("{prefix:<16} {spinner} {elapsed_precise}")
+        {
+            bar.set_style(style);
+        }
+        bar.set_prefix(label.to_owned());
+        bar.enable_steady_tick(std::time::Duration::from_millis(200));
+        bar
+    }
+}

@@ -1,0 +1,295 @@
+//! `isochrone train`: learns a distance and a policy from a file, a world or a config.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use indicatif::ProgressBar;
+use isochrone::engine::Threads;
+use isochrone::evaluate::Success;
+use isochrone::extraction::{Awr, DdpgBc, Extraction};
+use isochrone::run::{self, Finished, Observer, Origin, RunConfig, Source};
+use isochrone::{Error, Result};
+use serde::Serialize;
+
+use crate::output::{Bars, say, say_json};
+use crate::signals::Signals;
+
+/// Learns a distance and a policy.
+///
+/// The same command in the same folder goes on where it stopped.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  isochrone train pinwheel
+  isochrone train my-logs.npz --algorithm cmd2 --set train.steps=50000
+  isochrone train configs/pinwheel-cmd1.toml --seeds 4
+  isochrone train --from runs/pinwheel-cmd1 --extraction awr --out runs/again")]
+pub struct Train {
+    /// An .npz file, the name of a world, or a config (.toml); with --from, the old run's
+    pub source: Option<String>,
+    /// The learner: cmd1 or cmd2
+    #[arg(long, short)]
+    pub algorithm: Option<String>,
+    /// Changes one key of the config, e.g. --set train.steps=5000
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
+    /// Where the run is kept [default: runs/SOURCE-ALGORITHM]
+    #[arg(long, short)]
+    pub out: Option<PathBuf>,
+    /// The seed of the run
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Trains so many seeds, each in its own folder, counted up from the seed
+    #[arg(long, value_name = "N")]
+    pub seeds: Option<u64>,
+    /// Threads to use [default: all cores]
+    #[arg(long, short)]
+    pub threads: Option<usize>,
+    /// Takes the distance of this run as it is and learns a new policy from it
+    #[arg(long, value_name = "RUN")]
+    pub from: Option<PathBuf>,
+    /// How the policy is taken from the distance: awr, ddpg-bc or none
+    #[arg(long)]
+    pub extraction: Option<String>,
+    /// Prints the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a training run prints at its end.
+#[derive(Serialize)]
+struct Report {
+    folder: PathBuf,
+    seed: u64,
+    success: Option<Success>,
+    error: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Train) -> Result<()> {
+    let config = resolve(arguments)?;
+    if arguments.seeds == Some(0) {
+        return Err(Error::input("`--seeds` is `0`, expected at least 1")
+            .hint("leave it out to train one seed"));
+    }
+    let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&config, arguments));
+    let source = run::open_source(&config.data)?;
+    let origin = Origin { distance_from: arguments.from.clone() };
+    let signals = Signals::listen()?;
+    let threads = thread_count(arguments.threads)?;
+    let jobs: Vec<(RunConfig, PathBuf)> = match arguments.seeds {
+        None => vec![(config, folder.clone())],
+        Some(count) => (0..count)
+            .map(|index| {
+                let seed = config.seed + index;
+                (RunConfig { seed, ..config.clone() }, folder.join(format!("seed-{seed}")))
+            })
+            .collect(),
+    };
+    let results = train_all(&jobs, &source, &origin, threads, &signals)?;
+    tell(&jobs, results, arguments, &folder)
+}
+
+/// The config of the command line: a file or an old run, then the flags, then `--set`.
+fn resolve(arguments: &Train) -> Result<RunConfig> {
+    let mut overrides = Vec::new();
+    let mut file = None;
+    match (&arguments.source, &arguments.from) {
+        (Some(source), None) if source.ends_with(".toml") => file = Some(PathBuf::from(source)),
+        (Some(source), None) => overrides.push(format!("data.source='{source}'")),
+        (None, Some(_)) => {}
+        (Some(_), Some(_)) => {
+            return Err(Error::input("`--from` brings its own data, no source is needed"));
+        }
+        (None, None) => {
+            return Err(Error::input("no data named")
+                .hint("name an .npz file or a world: `isochrone train pinwheel`"));
+        }
+    }
+    if let Some(name) = &arguments.algorithm {
+        overrides.push(format!("algorithm.name='{name}'"));
+    }
+    if let Some(seed) = arguments.seed {
+        overrides.push(format!("seed={seed}"));
+    }
+    overrides.extend(arguments.overrides.iter().cloned());
+    if let Some(old) = &arguments.from {
+        return resolve_from(old, arguments, &overrides);
+    }
+    let mut config = match file {
+        Some(path) => RunConfig::read(&path, &overrides)?,
+        None => RunConfig::parse("", &overrides)?,
+    };
+    replace_extraction(&mut config, arguments)?;
+    Ok(config)
+}
+
+/// The config of an old run with its distance held and a new extraction.
+fn resolve_from(old: &Path, arguments: &Train, overrides: &[String]) -> Result<RunConfig> {
+    if arguments.extraction.is_none() {
+        return Err(Error::input("`--from` needs `--extraction`").hint("choose awr or ddpg-bc"));
+    }
+    let text = run::read_config(old)?.to_toml()?;
+    let mut config = RunConfig::parse(&text, overrides)?;
+    let phases = config.algorithm.phases_mut();
+    phases.critic_until = Some(0);
+    phases.policy_from = 0;
+    replace_extraction(&mut config, arguments)?;
+    Ok(config)
+}
+
+fn replace_extraction(config: &mut RunConfig, arguments: &Train) -> Result<()> {
+    let Some(name) = &arguments.extraction else { return Ok(()) };
+    *config.algorithm.extraction_mut() = match name.as_str() {
+        "awr" => Extraction::Awr(Awr::default()),
+        "ddpg-bc" => Extraction::DdpgBc(DdpgBc::default()),
+        "none" => Extraction::None,
+        _ => {
+            return Err(Error::input(format!("unknown extraction `{name}`"))
+                .hint("known: `awr`, `ddpg-bc`, `none`"));
+        }
+    };
+    Ok(())
+}
+
+fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
+    let source = Path::new(&config.data.source).file_stem();
+    let source = source.and_then(|name| name.to_str()).unwrap_or("data");
+    let name = match &arguments.from {
+        Some(old) => {
+            let old = old.file_name().and_then(|name| name.to_str()).unwrap_or("run");
+            format!("{old}-{}", arguments.extraction.as_deref().unwrap_or("policy"))
+        }
+        None => format!("{source}-{}", config.algorithm.name()),
+    };
+    Path::new("runs").join(name)
+}
+
+/// The number of threads to use.
+pub fn thread_count(asked: Option<usize>) -> Result<usize> {
+    match asked {
+        Some(0) => Err(Error::input("`--threads` is `0`, expected at least 1")),
+        Some(count) => Ok(count),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}
+
+/// Trains every job: one after the other with all threads where there is one, else side by side.
+pub fn train_all(
+    jobs: &[(RunConfig, PathBuf)],
+    source: &Source,
+    origin: &Origin,
+    threads: usize,
+    signals: &Signals,
+) -> Result<Vec<Result<Finished>>> {
+    let bars = Bars::new();
+    let at_once = threads.min(jobs.len());
+    let each = Threads::new(threads / at_once)?;
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((config, folder)) = jobs.get(at) else { break };
+                    let label = folder.file_name().and_then(|name| name.to_str()).unwrap_or("run");
+                    let bar = bars.bar(&format!("train  {label}"), config.train.steps);
+                    let mut observer = Watch { bar: bar.clone(), signals: signals.clone() };
+                    let result = run::execute(config, source, folder, origin, &each, &mut observer);
+                    bar.finish();
+                    if let Ok(mut results) = results.lock() {
+                        results.push((at, result));
+                    }
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    results.sort_by_key(|(at, _)| *at);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}
+
+/// Shows a run on its bar.
+struct Watch {
+    bar: ProgressBar,
+    signals: Signals,
+}
+
+impl Observer for Watch {
+    fn updated(&mut self, step: u64, _steps: u64) {
+        if step.is_multiple_of(16) {
+            self.bar.set_position(step);
+        }
+    }
+
+    fn skipped(&mut self, error: &Error) {
+        self.bar.suspend(|| crate::warn(&format!("{error}; the one before it is used")));
+    }
+
+    fn resumed(&mut self, step: u64) {
+        self.bar.set_position(step);
+        self.bar.reset_eta();
+        self.bar.suspend(|| crate::warn(&format!("goes on from step {step}")));
+    }
+
+    fn evaluated(&mut self, _step: u64, success: &Success) {
+        self.bar.set_message(format!("reached {:.0} %", 100.0 * success.overall.rate));
+    }
+
+    fn signal(&self) -> Option<i32> {
+        self.signals.received()
+    }
+}
+
+fn tell(
+    jobs: &[(RunConfig, PathBuf)],
+    results: Vec<Result<Finished>>,
+    arguments: &Train,
+    folder: &Path,
+) -> Result<()> {
+    let mut reports = Vec::new();
+    let mut failure = None;
+    for ((config, folder), result) in jobs.iter().zip(results) {
+        let (success, error) = match result {
+            Ok(finished) => (finished.success, None),
+            Err(error) => {
+                let text = error.to_string();
+                failure = Some(error);
+                (None, Some(text))
+            }
+        };
+        reports.push(Report { folder: folder.clone(), seed: config.seed, success, error });
+    }
+    if arguments.json {
+        say_json(&reports)?;
+    } else {
+        for report in &reports {
+            let name = report.folder.display();
+            match (&report.error, &report.success) {
+                (Some(error), _) if reports.len() > 1 => {
+                    say(&format!("failed    {name}: {error}"))?
+                }
+                (Some(_), _) => {}
+                (None, None) => say(&format!("trained   {name}/model.safetensors"))?,
+                (None, Some(success)) => say(&format!(
+                    "trained   {name}/model.safetensors   reached {:.1} % of {} goals",
+                    100.0 * success.overall.rate,
+                    success.overall.tasks
+                ))?,
+            }
+        }
+    }
+    match failure {
+        None => Ok(()),
+        Some(error) => {
+            if let Error::Interrupted(_) = error {
+                crate::warn(&format!(
+                    "saved in {}; the same command goes on from there",
+                    folder.display()
+                ));
+            }
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! The config of a run: TOML in, every default resolved, TOML out; the same text gives the same run.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::algorithms;
+use crate::data::Scaling;
+use crate::error::{Error, Result, nearest};
+use crate::simulate::World;
+use crate::train::Settings;
+
+/// Everything that decides a run but the data themselves.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunConfig {
+    /// Seeds first values, batches and noise.
+    pub seed: u64,
+    /// γ: how far ahead the distance looks; none takes the world's own, or 0.99 for files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discount: Option<f64>,
+    /// Where the data come from.
+    pub data: DataConfig,
+    /// The loop.
+    pub train: Settings,
+    /// What is measured while and after training.
+    pub evaluation: EvaluationConfig,
+    /// The learner.
+    pub algorithm: algorithms::Config,
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            discount: None,
+            data: DataConfig::default(),
+            train: Settings::default(),
+            evaluation: EvaluationConfig::default(),
+            algorithm: algorithms::Config::Cmd1(algorithms::cmd1::Config::default()),
+        }
+    }
+}
+
+/// Where the data come from and how they are prepared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DataConfig {
+    /// The name of a world, whose data are generated, or a file.
+    pub source: String,
+    /// The seed of a world's data.
+    pub seed: u64,
+    /// How states are normalized.
+    pub scaling: Scaling,
+    /// The share of trajectories held out; 0 trains on all.
+    pub validation: f64,
+}
+
+impl Default for DataConfig {
+    fn default() -> Self {
+        Self { source: "pinwheel".into(), seed: 0, scaling: Scaling::Range, validation: 0.1 }
+    }
+}
+
+impl DataConfig {
+    /// The world, where the source names one.
+    pub fn world(&self) -> Option<World> {
+        self.source.parse().ok()
+    }
+}
+
+/// What is measured while and after training.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EvaluationConfig {
+    /// Start and goal pairs that a policy is asked to connect, in a world.
+    pub tasks: usize,
+    /// The seed of the pairs and of the world's chance.
+    pub seed: u64,
+    /// Triples of states on which the triangle inequality is checked.
+    pub triples: u64,
+}
+
+impl Default for EvaluationConfig {
+    fn default() -> Self {
+        Self { tasks: 400, seed: 1_000, triples: 1_000_000 }
+    }
+}
+
+/// γ where neither the config nor a world says otherwise.
+const FILE_DISCOUNT: f64 = 0.99;
+
+impl RunConfig {
+    /// Reads a config from TOML text with `key=value` overrides by dotted path.
+    ///
+    /// # Errors
+    /// Names the key, what was expected and found, and the nearest known key.
+    pub fn parse(text: &str, overrides: &[String]) -> Result<Self> {
+        let mut table: Table = text.parse().map_err(|error: toml::de::Error| {
+            Error::input(format!("not TOML: {}", one_line(error.message())))
+                .hint("a line reads `key = value`, a section `[name]`")
+        })?;
+        for setting in overrides {
+            set(&mut table, setting)?;
+        }
+        Self::from_table(table)
+    }
+
+    /// Reads the config file at `path`.
+    ///
+    /// # Errors
+    /// As [`RunConfig::parse`], and where the file cannot be read.
+    pub fn read(path: &Path, overrides: &[String]) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::input(format!("cannot read the config: {error}")).in_file(path)
+        })?;
+        Self::parse(&text, overrides).map_err(|error| error.in_file(path))
+    }
+
+    fn from_table(mut table: Table) -> Result<Self> {
+        const KEYS: [&str; 6] = ["seed", "discount", "data", "train", "evaluation", "algorithm"];
+        let known = |key: &str| KEYS.contains(&key);
+        if let Some(key) = table.keys().find(|key| !known(key)) {
+            return Err(Error::input(format!("unknown key `{key}`")).hint(nearest(key, &KEYS)));
+        }
+        let defaults = Self::default();
+        let algorithm = match table.remove("algorithm") {
+            Some(Value::Table(algorithm)) => read_algorithm(algorithm)?,
+            Some(other) => return Err(wrong_type("algorithm", "a section", &other)),
+            None => defaults.algorithm,
+        };
+        let mut part = |key: &str| table.remove(key);
+        let config = Self {
+            seed: read_part("seed", part("seed"))?.unwrap_or(defaults.seed),
+            discount: read_part("discount", part("discount"))?,
+            data: read_part("data", part("data"))?.unwrap_or(defaults.data),
+            train: read_part("train", part("train"))?.unwrap_or(defaults.train),
+            evaluation: read_part("evaluation", part("evaluation"))?.unwrap_or(defaults.evaluation),
+            algorithm,
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The whole config as TOML, every default written out.
+    ///
+    /// # Errors
+    /// A number that TOML cannot hold.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self)
+            .map_err(|error| Error::input(format!("the config cannot be written: {error}")))
+    }
+
+    /// γ of the run.
+    pub fn discount(&self) -> f64 {
+        let world = self.data.world().map(|world| world.open().discount());
+        self.discount.or(world).unwrap_or(FILE_DISCOUNT)
+    }
+
+    /// The dotted keys in which two configs differ.
+    ///
+    /// # Errors
+    /// As [`RunConfig::to_toml`].
+    pub fn differences(&self, other: &Self) -> Result<Vec<String>> {
+        let table = |config: &Self| -> Result<Value> {
+            Value::try_from(config).map_err(|error| Error::input(error.to_string()))
+        };
+        let mut keys = Vec::new();
+        differ("", &table(self)?, &table(other)?, &mut keys);
+        Ok(keys)
+    }
+
+    fn check(&self) -> Result<()> {
+        let range = |key: &str, value: f64, low: f64, high: f64, expected: &str| {
+            if value >= low && value < high {
+                return Ok(());
+            }
+            Err(Error::input(format!("`{key}` is `{value}`, expected {expected}")))
+        };
+        if let Some(discount) = self.discount {
+            range(
+                "discount",
+                discount,
+                f64::MIN_POSITIVE,
+                1.0,
+                "a number between 0 and 1, without them",
+            )
+            .map_err(|error| error.hint("0.95 looks about 20 steps ahead, 0.99 about 100"))?;
+        }
+        range("data.validation", self.data.validation, 0.0, 1.0, "0 up to, not including, 1")?;
+        let counts = [
+            ("train.steps", self.train.steps),
+            ("train.log_every", self.train.log_every),
+            ("train.save_every", self.train.save_every),
+            ("train.keep", self.train.keep as u64),
+            ("evaluation.tasks", self.evaluation.tasks as u64),
+            ("evaluation.triples", self.evaluation.triples),
+        ];
+        match counts.iter().find(|(_, count)| *count == 0) {
+            Some((key, _)) => Err(Error::input(format!("`{key}` is `0`, expected at least 1"))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn read_algorithm(mut table: Table) -> Result<algorithms::Config> {
+    let name = match table.remove("name") {
+        None => "cmd1".to_owned(),
+        Some(Value::String(name)) => name,
+        Some(other) => return Err(wrong_type("algorithm.name", "a name", &other)),
+    };
+    for (part, tag, usual) in [("extraction", "name", "awr"), ("head", "kind", "mrn")] {
+        if let Some(Value::Table(inner)) = table.get_mut(part) {
+            inner.entry(tag).or_insert_with(|| Value::String(usual.into()));
+        }
+    }
+    let value = Value::Table(table);
+    match name.as_str() {
+        "cmd1" => Ok(algorithms::Config::Cmd1(read_value("algorithm", value)?)),
+        "cmd2" => Ok(algorithms::Config::Cmd2(read_value("algorithm", value)?)),
+        _ => Err(Error::input(format!("unknown algorithm `{name}`"))
+            .hint(nearest(&name, &algorithms::Config::NAMES))),
+    }
+}
+
+fn read_part<T: DeserializeOwned>(key: &str, value: Option<Value>) -> Result<Option<T>> {
+    value.map(|value| read_value(key, value)).transpose()
+}
+
+/// Reads one part of the config; an error names the dotted key.
+fn read_value<T: DeserializeOwned>(key: &str, value: Value) -> Result<T> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let inner = error.path().to_string();
+        let key = if inner == "." { key.to_owned() } else { format!("{key}.{inner}") };
+        explain(&key, &one_line(error.inner().message()))
+    })
+}
+
+/// Turns serde's words into ours: the key, expected and found, and the nearest known name.
+fn explain(key: &str, message: &str) -> Error {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    for (prefix, kind) in [("unknown field", "key"), ("unknown variant", "choice")] {
+        if let (true, Some((wrong, known))) = (message.starts_with(prefix), quoted.split_first()) {
+            let inside = key.strip_suffix(wrong).map_or(key, |key| key.trim_end_matches('.'));
+            let hint = if known.is_empty() {
+                "there are no keys here".into()
+            } else {
+                nearest(wrong, known)
+            };
+            return Error::input(format!("unknown {kind} `{wrong}` of `{inside}`")).hint(hint);
+        }
+    }
+    Error::input(format!("`{key}`: {message}"))
+        .hint("`isochrone config` prints every key with its default")
+}
+
+fn wrong_type(key: &str, expected: &str, found: &Value) -> Error {
+    Error::input(format!("`{key}` is `{found}`, expected {expected}"))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Applies one `dotted.key=value`; the value is TOML, or else plain text.
+fn set(table: &mut Table, setting: &str) -> Result<()> {
+    let (path, text) = setting.split_once('=').ok_or_else(|| {
+        Error::input(format!("`--set {setting}` has no `=`")).hint("write `--set train.steps=5000`")
+    })?;
+    let (path, text) = (path.trim(), text.trim());
+    let value = format!("value = {text}")
+        .parse::<Table>()
+        .ok()
+        .and_then(|mut parsed| parsed.remove("value"))
+        .unwrap_or_else(|| Value::String(text.to_owned()));
+    let mut keys: Vec<&str> = path.split('.').collect();
+    let last = keys.pop().unwrap_or_default();
+    let mut inside = table;
+    for key in keys {
+        let entry = inside.entry(key).or_insert_with(|| Value::Table(Table::new()));
+        inside = entry
+            .as_table_mut()
+            .ok_or_else(|| Error::input(format!("`{path}`: `{key}` is a value, not a section")))?;
+    }
+    inside.insert(last.to_owned(), value);
+    Ok(())
+}
+
+fn differ(prefix: &str, one: &Value, other: &Value, keys: &mut Vec<String>) {
+    match (one, other) {
+        (Value::Table(one), Value::Table(other)) => {
+            let missing = Value::String(String::new());
+            let names = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
+            for key in names {
+                let inner = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                let side = |table: &Table| table.get(key).unwrap_or(&missing).clone();
+                differ(&inner, &side(one), &side(other), keys);
+            }
+        }
+        _ if one != other => keys.push(prefix.to_owned()),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str, overrides: &[&str]) -> String {
+        let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
+        RunConfig::parse(text, &overrides).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_resolved_config_read_back_is_the_same_config() {
+        for name in algorithms::Config::NAMES {
+            let text = format!("discount = 0.9\n[algorithm]\nname = \"{name}\"\ntemperature = 2.0");
+            let config = RunConfig::parse(&text, &["train.steps=77".into()]).unwrap();
+            assert_eq!(config.train.steps, 77);
+            let written = config.to_toml().unwrap();
+            assert_eq!(RunConfig::parse(&written, &[]).unwrap(), config, "{written}");
+            assert_eq!(RunConfig::parse(&written, &[]).unwrap().to_toml().unwrap(), written);
+        }
+    }
+
+    #[test]
+    fn mistakes_name_the_key_and_the_nearest_one() {
+        let wrong = message("discout = 0.9", &[]);
+        assert!(
+            wrong.contains("`discout`") && wrong.contains("did you mean `discount`?"),
+            "{wrong}"
+        );
+        let wrong = message("", &["train.stepz=5"]);
+        assert!(wrong.contains("`stepz` of `train`") && wrong.contains("`steps`"), "{wrong}");
+        let wrong = message("[algorithm]\nname = \"cmd3\"", &[]);
+        assert!(wrong.contains("`cmd3`") && wrong.contains("`cmd1`"), "{wrong}");
+        let wrong = message("", &["train.steps=many"]);
+        assert!(wrong.contains("`train.steps`") && wrong.contains("many"), "{wrong}");
+        let wrong = message("", &["algorithm.optimizer.learning_rte=1"]);
+        assert!(wrong.contains("learning_rte") && wrong.contains("`learning_rate`"), "{wrong}");
+        let wrong = message("", &["algorithm.variant=symetric"]);
+        assert!(wrong.contains("did you mean `symmetric`?"), "{wrong}");
+        let wrong = message("", &["algorithm.extraction.name=aw"]);
+        assert!(wrong.contains("`awr`"), "{wrong}");
+        for bad in
+            ["discount=1.0", "discount=0", "discount=nan", "data.validation=1.0", "train.steps=0"]
+        {
+            let wrong = message("", &[bad]);
+            assert!(wrong.contains(bad.split('=').next().unwrap()), "{bad}: {wrong}");
+        }
+        assert!(!message("a = [", &[]).contains('\n'));
+    }
+
+    #[test]
+    fn differing_keys_are_named() {
+        let one = RunConfig::default();
+        let other = RunConfig::parse("", &["train.steps=5".into(), "discount=0.5".into()]).unwrap();
+        assert_eq!(one.differences(&other).unwrap(), ["train.steps", "discount"]);
+    }
+}

@@ -1,0 +1,338 @@
+//! A run: its config, its folder, and the loop that fills it.
+//!
+//! ```text
+//! config.toml        every choice, defaults written out; feeding it back gives the same run
+//! provenance.toml    version, data fingerprint, device
+//! checkpoints/       step-….safetensors, the newest few
+//! metrics.csv        functions of seed, data and config alone
+//! evaluation.csv     likewise
+//! timing.csv         everything that depends on the clock
+//! model.safetensors  the distance and the policy, when the run is complete
+//! ```
+//!
+//! The same command in the same folder goes on where the newest checkpoint stands.
+
+mod config;
+mod folder;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+pub use config::{DataConfig, EvaluationConfig, RunConfig};
+pub use folder::{Listed, Status, list, newest_snapshot, open_model, read_config};
+
+use crate::checkpoint::{Disk, Files, Lock, Snapshot, fingerprint, latest, save_step};
+use crate::data::{Dataset, Normalization, npz};
+use crate::engine::Threads;
+use crate::error::{Error, Result};
+use crate::evaluate::{Control, Success, success};
+use crate::ledger::Ledger;
+use crate::model::Model;
+use crate::simulate::{Environment, Recording, Task, World};
+use crate::train::{Prepared, Trainer};
+
+/// The data of a run and, for a world, the world itself.
+pub struct Source {
+    /// All trajectories.
+    pub dataset: Dataset,
+    /// The world they come from.
+    pub world: Option<Opened>,
+}
+
+/// A world that data were recorded in.
+pub struct Opened {
+    /// Which.
+    pub world: World,
+    /// To act in.
+    pub environment: Box<dyn Environment>,
+    /// The family of every trajectory.
+    pub families: Vec<u8>,
+    /// The families' names.
+    pub family_names: Vec<String>,
+}
+
+/// Generates a world's data or reads a file.
+///
+/// # Errors
+/// The file cannot be read or is not what it must be.
+pub fn open_source(config: &DataConfig) -> Result<Source> {
+    if let Some(world) = config.world() {
+        let environment = world.open();
+        let Recording { dataset, families, family_names } = environment.generate(config.seed)?;
+        let world = Some(Opened { world, environment, families, family_names });
+        return Ok(Source { dataset, world });
+    }
+    let path = Path::new(&config.source);
+    if !path.exists() {
+        let known: Vec<String> = World::ALL.iter().map(|world| format!("`{world}`")).collect();
+        return Err(Error::input(format!("no file and no world called `{}`", config.source))
+            .hint(format!("name an .npz file, or a world: {}", known.join(", "))));
+    }
+    Ok(Source { dataset: npz::read(path)?, world: None })
+}
+
+/// Splits and normalizes data as the config says.
+///
+/// # Errors
+/// Too few trajectories to hold some out.
+pub fn prepare(config: &RunConfig, dataset: &Dataset) -> Result<Prepared> {
+    let (training, validation) = dataset.split(config.data.validation, config.data.seed)?;
+    let normalization = Normalization::fit(&training, config.data.scaling);
+    Ok(Prepared { training, validation, normalization })
+}
+
+/// What a run tells while it goes, and when it should stop.
+pub trait Observer: Send {
+    /// An update is done; `loss` is the first pass's.
+    fn updated(&mut self, _step: u64, _steps: u64) {}
+    /// A checkpoint was found damaged and passed over.
+    fn skipped(&mut self, _error: &Error) {}
+    /// The run goes on from a checkpoint.
+    fn resumed(&mut self, _step: u64) {}
+    /// An evaluation is done.
+    fn evaluated(&mut self, _step: u64, _success: &Success) {}
+    /// A signal that asks to stop.
+    fn signal(&self) -> Option<i32> {
+        None
+    }
+}
+
+/// An observer that is told everything and says nothing.
+pub struct Silent;
+
+impl Observer for Silent {}
+
+/// Where a run begins, when not from its own first values.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// A run whose distance is taken over and stands still while a new policy is learned.
+    pub distance_from: Option<PathBuf>,
+}
+
+/// A run that is complete.
+pub struct Finished {
+    /// What it learned.
+    pub model: Model,
+    /// The last evaluation, in a world.
+    pub success: Option<Success>,
+}
+
+/// The task set of a world: fixed by the evaluation's seed.
+///
+/// # Errors
+/// The world finds no such tasks in the data.
+pub fn tasks(config: &RunConfig, source: &Source) -> Result<Vec<Task>> {
+    match &source.world {
+        Some(opened) => {
+            let EvaluationConfig { seed, tasks, .. } = config.evaluation;
+            opened.environment.tasks(seed, tasks, &source.dataset)
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Runs `config` in `folder` to its end, going on from what the folder holds.
+///
+/// # Errors
+/// Whatever the user must mend; a signal ends with [`Error::Interrupted`] after saving.
+pub fn execute(
+    config: &RunConfig,
+    source: &Source,
+    folder: &Path,
+    origin: &Origin,
+    threads: &Threads,
+    observer: &mut dyn Observer,
+) -> Result<Finished> {
+    let _lock = Lock::take(folder)?;
+    folder::claim(config, source, folder)?;
+    let data = prepare(config, &source.dataset)?;
+    let (seed, discount) = (config.seed, config.discount());
+    let trainer =
+        Trainer::new(&config.algorithm, &config.train, &data, discount, seed, threads.clone())?;
+    let mut session = Session {
+        config,
+        source,
+        folder,
+        facts: fingerprint(&source.dataset),
+        tasks: tasks(config, source)?,
+        trainer,
+        success: None,
+    };
+    session.begin(origin, observer)?;
+    threads.enter(|| session.go_on(observer))
+}
+
+/// A run in progress in its folder.
+struct Session<'a> {
+    config: &'a RunConfig,
+    source: &'a Source,
+    folder: &'a Path,
+    facts: String,
+    tasks: Vec<Task>,
+    trainer: Trainer<'a>,
+    success: Option<Success>,
+}
+
+struct Ledgers {
+    metrics: Ledger,
+    evaluation: Option<Ledger>,
+    timing: Ledger,
+}
+
+impl Session<'_> {
+    fn checkpoints(&self) -> PathBuf {
+        self.folder.join("checkpoints")
+    }
+
+    /// Restores the newest checkpoint, or takes over what the run builds on.
+    fn begin(&mut self, origin: &Origin, observer: &mut dyn Observer) -> Result<()> {
+        let found = latest(&Disk, &self.checkpoints())?;
+        found.skipped.iter().for_each(|error| observer.skipped(error));
+        if let Some(snapshot) = found.snapshot {
+            let known = snapshot.facts.get("data").map(String::as_str);
+            if known != Some(&self.facts) {
+                return Err(Error::changed("the data are not those the run began with")
+                    .in_file(self.folder)
+                    .hint("restore the data, or choose another folder with `--out`"));
+            }
+            self.trainer.restore(&snapshot).map_err(|error| error.in_file(self.folder))?;
+            observer.resumed(snapshot.step);
+        } else if !found.skipped.is_empty() {
+            return Err(Error::input("every checkpoint of the run is damaged")
+                .in_file(&self.checkpoints())
+                .hint("remove the folder `checkpoints` to begin again"));
+        } else {
+            self.take_over(origin)?;
+        }
+        Ok(())
+    }
+
+    fn take_over(&mut self, origin: &Origin) -> Result<()> {
+        if let Some(run) = &origin.distance_from {
+            let snapshot = newest_snapshot(run)?;
+            let names = ["distance", "potential", "start_encoder", "goal_encoder", "multiplier"];
+            self.trainer.adopt(&snapshot, &names).map_err(|error| error.in_file(run))?;
+        }
+        if let crate::algorithms::Config::Cmd2(config) = &self.config.algorithm
+            && let Some(run) = &config.trained_critic
+        {
+            let snapshot = newest_snapshot(Path::new(run))?;
+            let names = ["start_encoder", "goal_encoder"];
+            self.trainer.adopt(&snapshot, &names).map_err(|error| error.in_file(Path::new(run)))?;
+        }
+        Ok(())
+    }
+
+    fn open_ledgers(&self) -> Result<Ledgers> {
+        let step = self.trainer.step();
+        let resume = (step > 0).then_some(step);
+        let open =
+            |name: &str, columns: &[String]| Ledger::open(&self.folder.join(name), columns, resume);
+        let evaluation =
+            (!self.tasks.is_empty()).then(|| open("evaluation.csv", &evaluation_columns()));
+        let timing = ["time/updates_per_second", "time/evaluation_seconds"].map(str::to_owned);
+        Ok(Ledgers {
+            metrics: open("metrics.csv", &self.trainer.metrics())?,
+            evaluation: evaluation.transpose()?,
+            timing: open("timing.csv", &timing)?,
+        })
+    }
+
+    fn go_on(&mut self, observer: &mut dyn Observer) -> Result<Finished> {
+        let mut ledgers = self.open_ledgers()?;
+        let settings = &self.config.train;
+        let due = |step: u64, every: u64| every > 0 && step.is_multiple_of(every);
+        let mut since = (Instant::now(), self.trainer.step());
+        while self.trainer.step() < settings.steps {
+            self.trainer.update()?;
+            let step = self.trainer.step();
+            let last = step == settings.steps;
+            if due(step, settings.log_every) || last {
+                let row = self.trainer.row()?;
+                ledgers.metrics.append(step, &row)?;
+            }
+            let mut seconds = f64::NAN;
+            if due(step, settings.evaluate_every) || last {
+                seconds = self.evaluate(&mut ledgers, observer)?;
+            }
+            observer.updated(step, settings.steps);
+            let signal = observer.signal();
+            if due(step, settings.save_every) || last || signal.is_some() {
+                let rate = (step - since.1) as f64 / since.0.elapsed().as_secs_f64();
+                ledgers.timing.append(step, &[rate, seconds])?;
+                since = (Instant::now(), step);
+                self.save(&ledgers)?;
+            }
+            if let Some(signal) = signal.filter(|_| !last) {
+                return Err(Error::Interrupted(signal));
+            }
+        }
+        self.finish()
+    }
+
+    /// Measures success in the world; how many seconds it took.
+    fn evaluate(&mut self, ledgers: &mut Ledgers, observer: &mut dyn Observer) -> Result<f64> {
+        let (Some(opened), Some(ledger)) = (&self.source.world, &mut ledgers.evaluation) else {
+            return Ok(f64::NAN);
+        };
+        let model = self.trainer.model();
+        if !model.has_policy() {
+            return Ok(f64::NAN);
+        }
+        let since = Instant::now();
+        let seed = self.config.evaluation.seed;
+        let measured = success(&*opened.environment, &self.tasks, &model, Control::Policy, seed)?;
+        ledger.append(self.trainer.step(), &evaluation_row(&measured))?;
+        observer.evaluated(self.trainer.step(), &measured);
+        self.success = Some(measured);
+        Ok(since.elapsed().as_secs_f64())
+    }
+
+    /// Tables first, then the checkpoint: a table is never behind it.
+    fn save(&self, ledgers: &Ledgers) -> Result<()> {
+        for ledger in [Some(&ledgers.metrics), ledgers.evaluation.as_ref(), Some(&ledgers.timing)] {
+            ledger.map_or(Ok(()), Ledger::sync)?;
+        }
+        let mut snapshot: Snapshot = self.trainer.snapshot();
+        snapshot.facts.insert("kind".into(), "checkpoint".into());
+        snapshot.facts.insert("data".into(), self.facts.clone());
+        save_step(&Disk, &self.checkpoints(), &snapshot, self.config.train.keep)
+    }
+
+    fn finish(&mut self) -> Result<Finished> {
+        let model = self.trainer.model();
+        let path = self.folder.join("model.safetensors");
+        if !path.exists() {
+            model.save(&Disk as &dyn Files, &path)?;
+        }
+        Ok(Finished { model, success: self.success.take() })
+    }
+}
+
+/// Switches that have a column of their own.
+const MOST_SWITCHES: u8 = 4;
+
+fn evaluation_columns() -> Vec<String> {
+    let classes =
+        (0..=MOST_SWITCHES).map(|switches| format!("evaluation/switches_{switches}_success"));
+    ["evaluation/overall_success", "evaluation/stitched_success", "evaluation/mean_steps"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(classes)
+        .collect()
+}
+
+fn evaluation_row(success: &Success) -> Vec<f64> {
+    let classes = (0..=MOST_SWITCHES).map(|switches| {
+        let class = success.by_switches.iter().find(|class| class.switches == switches);
+        class.map_or(f64::NAN, |class| class.rate.rate)
+    });
+    [
+        success.overall.rate,
+        success.stitched.map_or(f64::NAN, |stitched| stitched.rate),
+        success.mean_steps.unwrap_or(f64::NAN),
+    ]
+    .into_iter()
+    .chain(classes)
+    .collect()
+}
