@@ -139,7 +139,8 @@ impl Cmd2 {
         positive("algorithm.tolerance", config.tolerance)?;
         positive("algorithm.temperature", config.temperature)?;
         if config.latent == 0 {
-            return Err(Error::input("`algorithm.latent` is `0`, expected a positive number"));
+            return Err(Error::input("`algorithm.latent` is `0`, expected a positive number")
+                .hint("the default is 32"));
         }
         let shape = DistanceShape {
             network: config.network.clone(),

@@ -161,5 +161,6 @@ pub(super) fn positive(key: &str, value: f64) -> Result<()> {
     if value > 0.0 && value.is_finite() {
         return Ok(());
     }
-    Err(Error::input(format!("`{key}` is `{value}`, expected a positive number")))
+    Err(Error::input(format!("`{key}` is `{value}`, expected a positive number"))
+        .hint("`isochrone config` prints every key with its default"))
 }

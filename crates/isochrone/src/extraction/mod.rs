@@ -124,6 +124,7 @@ impl Extraction {
         Err(Error::input(format!(
             "`algorithm.extraction.goals` are {future}, {trajectory}, {random}, expected shares \
              that sum to 1"
-        )))
+        ))
+        .hint("the default is `{ future = 0.5, trajectory = 0.0, random = 0.5 }`"))
     }
 }

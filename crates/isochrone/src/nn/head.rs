@@ -60,7 +60,8 @@ impl HeadShape {
         }
         Err(Error::input(format!(
             "`algorithm.head.latent` is `{latent}`, expected a positive multiple of {key} = {parts}"
-        )))
+        ))
+        .hint("the default is 32"))
     }
 
     fn mrn(&self) -> Option<Mrn> {
