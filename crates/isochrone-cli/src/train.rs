@@ -72,11 +72,11 @@ pub fn run(arguments: &Train) -> Result<()> {
         return Err(Error::input("`--seeds` is `0`, expected at least 1")
             .hint("leave it out to train one seed"));
     }
+    let threads = thread_count(arguments.threads)?;
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&config, arguments));
     let source = run::open_source(&config.data)?;
     let origin = Origin { distance_from: arguments.from.clone() };
     let signals = Signals::listen()?;
-    let threads = thread_count(arguments.threads)?;
     let jobs: Vec<(RunConfig, PathBuf)> = match arguments.seeds {
         None => vec![(config, folder.clone())],
         Some(count) => (0..count)
@@ -175,11 +175,16 @@ fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
     Path::new("runs").join(name)
 }
 
+/// More threads than any machine has cores take its memory for nothing.
+const MOST_THREADS: usize = 1024;
+
 /// The number of threads to use.
 pub fn thread_count(asked: Option<usize>) -> Result<usize> {
     match asked {
-        Some(0) => Err(Error::input("`--threads` is `0`, expected at least 1")
-            .hint("leave it out to use all cores")),
+        Some(count) if !(1..=MOST_THREADS).contains(&count) => {
+            Err(Error::input(format!("`--threads` is `{count}`, expected 1 to {MOST_THREADS}"))
+                .hint("leave it out to use all cores"))
+        }
         Some(count) => Ok(count),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }

@@ -87,7 +87,7 @@ impl<'d> Trainer<'d> {
                 "`train.batch_size` is `{}`, expected 2 to {starts}, the starts of the data",
                 settings.batch_size
             ))
-            .hint("lower it with `--set train.batch_size=…`"));
+            .hint("change it with `--set train.batch_size=…`"));
         }
         let (state_size, action_size) = (dataset.state_size(), dataset.action_size());
         let mut parameters = Parameters::default();

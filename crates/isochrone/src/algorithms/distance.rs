@@ -24,6 +24,7 @@ impl DistanceNet {
         problem: Problem,
     ) -> Result<Self> {
         shape.head.check()?;
+        shape.network.check("algorithm.network")?;
         positive("algorithm.temperature", shape.temperature)?;
         if shape.with_action && problem.action_size == 0 {
             return Err(Error::input("a state-action critic needs actions, the data have none")
@@ -88,6 +89,8 @@ impl PolicyNet {
         window: Window,
     ) -> Result<Self> {
         extraction.check(problem.action_size, !with_action)?;
+        shape.check("algorithm.policy")?;
+        optimizer.check("algorithm.policy_optimizer")?;
         let policy = (*extraction != Extraction::None).then(|| {
             let arena = parameters.arena("policy");
             Policy::new(parameters, arena, shape, (problem.state_size, problem.action_size))

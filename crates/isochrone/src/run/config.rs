@@ -258,6 +258,18 @@ fn explain(key: &str, message: &str) -> Error {
             return Error::input(format!("unknown {kind} `{wrong}` of `{inside}`")).hint(hint);
         }
     }
+    let expected = [
+        ("expected u64", "expected a whole number, 0 or more"),
+        ("expected usize", "expected a whole number, 0 or more"),
+        ("expected f64", "expected a number"),
+    ];
+    let mut message = message.to_owned();
+    for (theirs, ours) in expected {
+        message = message.replace(theirs, ours);
+    }
+    if let Some((before, _)) = message.split_once("expected struct") {
+        message = format!("{before}expected a section");
+    }
     Error::input(format!("`{key}`: {message}")).hint(SEE_CONFIG)
 }
 
