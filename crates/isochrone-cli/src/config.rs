@@ -4,6 +4,7 @@ use isochrone::Result;
 use isochrone::run::RunConfig;
 
 use crate::output::{say, say_json};
+use crate::train::text;
 
 /// Prints every key with its default.
 #[derive(clap::Args)]
@@ -24,7 +25,7 @@ pub struct Config {
 
 /// Runs the command.
 pub fn run(arguments: &Config) -> Result<()> {
-    let mut overrides = vec![format!("algorithm.name='{}'", arguments.algorithm)];
+    let mut overrides = vec![text("algorithm.name", &arguments.algorithm)?];
     overrides.extend(arguments.overrides.iter().cloned());
     let config = RunConfig::parse("", &overrides)?;
     if arguments.json { say_json(&config) } else { say(config.to_toml()?.trim_end()) }

@@ -55,10 +55,15 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            warn(&format!("error: {error}"));
+            warn(&format!("error: {}", one_line(&error)));
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The text of an error as one line, whatever a file's name holds.
+fn one_line(error: &isochrone::Error) -> String {
+    error.to_string().replace(['\n', '\r'], " ")
 }
 
 /// One line on standard error; a closed one is no trouble.

@@ -17,8 +17,8 @@ impl Signals {
     /// Listens from now on.
     pub fn listen() -> Result<Self> {
         let signals = Self::default();
+        let armed = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            let armed = Arc::new(AtomicBool::new(false));
             let register = || {
                 flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&armed))?;
                 flag::register(signal, Arc::clone(&armed))?;

@@ -72,11 +72,11 @@ pub fn run(arguments: &Train) -> Result<()> {
         return Err(Error::input("`--seeds` is `0`, expected at least 1")
             .hint("leave it out to train one seed"));
     }
+    let threads = thread_count(arguments.threads)?;
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&config, arguments));
     let source = run::open_source(&config.data)?;
     let origin = Origin { distance_from: arguments.from.clone() };
     let signals = Signals::listen()?;
-    let threads = thread_count(arguments.threads)?;
     let jobs: Vec<(RunConfig, PathBuf)> = match arguments.seeds {
         None => vec![(config, folder.clone())],
         Some(count) => (0..count)
@@ -96,10 +96,13 @@ fn resolve(arguments: &Train) -> Result<RunConfig> {
     let mut file = None;
     match (&arguments.source, &arguments.from) {
         (Some(source), None) if source.ends_with(".toml") => file = Some(PathBuf::from(source)),
-        (Some(source), None) => overrides.push(format!("data.source='{source}'")),
+        (Some(source), None) => overrides.push(text("data.source", source)?),
         (None, Some(_)) => {}
         (Some(_), Some(_)) => {
-            return Err(Error::input("`--from` brings its own data, no source is needed"));
+            return Err(Error::input(
+                "`--from` brings its own data, a source beside it is not used",
+            )
+            .hint("leave out the source, or `--from`"));
         }
         (None, None) => {
             return Err(Error::input("no data named")
@@ -107,7 +110,7 @@ fn resolve(arguments: &Train) -> Result<RunConfig> {
         }
     }
     if let Some(name) = &arguments.algorithm {
-        overrides.push(format!("algorithm.name='{name}'"));
+        overrides.push(text("algorithm.name", name)?);
     }
     if let Some(seed) = arguments.seed {
         overrides.push(format!("seed={seed}"));
@@ -122,6 +125,13 @@ fn resolve(arguments: &Train) -> Result<RunConfig> {
     };
     replace_extraction(&mut config, arguments)?;
     Ok(config)
+}
+
+/// The setting of `key` to a text, quoted so that every text comes back as it is.
+pub fn text(key: &str, value: &str) -> Result<String> {
+    let quoted = serde_json::to_string(value)
+        .map_err(|error| Error::input(format!("`{value}` cannot be quoted: {error}")))?;
+    Ok(format!("{key}={quoted}"))
 }
 
 /// The config of an old run with its distance held and a new extraction.
@@ -165,10 +175,16 @@ fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
     Path::new("runs").join(name)
 }
 
+/// More threads than any machine has cores take its memory for nothing.
+const MOST_THREADS: usize = 1024;
+
 /// The number of threads to use.
 pub fn thread_count(asked: Option<usize>) -> Result<usize> {
     match asked {
-        Some(0) => Err(Error::input("`--threads` is `0`, expected at least 1")),
+        Some(count) if !(1..=MOST_THREADS).contains(&count) => {
+            Err(Error::input(format!("`--threads` is `{count}`, expected 1 to {MOST_THREADS}"))
+                .hint("leave it out to use all cores"))
+        }
         Some(count) => Ok(count),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }
@@ -184,25 +200,28 @@ pub fn train_all(
 ) -> Result<Vec<Result<Finished>>> {
     let bars = Bars::new();
     let at_once = threads.min(jobs.len());
-    let each = Threads::new(threads / at_once)?;
+    // A pool each: in a shared one a run that waits would be handed another run to do first.
+    let pools =
+        (0..at_once).map(|_| Threads::new(threads / at_once)).collect::<Result<Vec<_>>>()?;
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
+    let work = |pool: &Threads| {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some((config, folder)) = jobs.get(at) else { break };
+            let label = folder.file_name().and_then(|name| name.to_str()).unwrap_or("run");
+            let bar = bars.bar(&format!("train  {label}"), config.train.steps);
+            let mut observer = Watch { bar: bar.clone(), signals: signals.clone() };
+            let result = run::execute(config, source, folder, origin, pool, &mut observer);
+            bar.finish();
+            if let Ok(mut results) = results.lock() {
+                results.push((at, result));
+            }
+        }
+    };
     std::thread::scope(|scope| {
-        for _ in 0..at_once {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((config, folder)) = jobs.get(at) else { break };
-                    let label = folder.file_name().and_then(|name| name.to_str()).unwrap_or("run");
-                    let bar = bars.bar(&format!("train  {label}"), config.train.steps);
-                    let mut observer = Watch { bar: bar.clone(), signals: signals.clone() };
-                    let result = run::execute(config, source, folder, origin, &each, &mut observer);
-                    bar.finish();
-                    if let Ok(mut results) = results.lock() {
-                        results.push((at, result));
-                    }
-                }
-            });
+        for pool in &pools {
+            scope.spawn(|| work(pool));
         }
     });
     let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -18,7 +18,7 @@ pub enum Error {
     /// A number stopped being finite while training. Exit code 3.
     #[error(
         "`{metric}` became `{value}` at step {step}; the last finite checkpoint stays; \
-         hint: lower `train.learning_rate` or look for outliers in the data"
+         hint: lower `algorithm.optimizer.learning_rate` or look for outliers in the data"
     )]
     Diverged {
         /// The update at which it was seen.

@@ -87,7 +87,7 @@ impl<'d> Trainer<'d> {
                 "`train.batch_size` is `{}`, expected 2 to {starts}, the starts of the data",
                 settings.batch_size
             ))
-            .hint("lower it with `--set train.batch_size=…`"));
+            .hint("change it with `--set train.batch_size=…`"));
         }
         let (state_size, action_size) = (dataset.state_size(), dataset.action_size());
         let mut parameters = Parameters::default();
@@ -122,11 +122,7 @@ impl<'d> Trainer<'d> {
     pub fn update(&mut self) -> Result<()> {
         self.sampler.fill(&mut self.batch, self.seed, self.step);
         self.executor.update(&self.batch, self.step);
-        let broken = self.executor.broken_loss(self.step);
-        if let Some((pass, value)) = broken {
-            let metric = format!("training/{pass}/loss");
-            return Err(Error::Diverged { step: self.step, metric, value });
-        }
+        diverged(self.step, "training", "loss", self.executor.broken_loss(self.step))?;
         self.step += 1;
         Ok(())
     }
@@ -146,20 +142,17 @@ impl<'d> Trainer<'d> {
     /// The metrics of the update just done, in the order of [`Trainer::metrics`].
     ///
     /// # Errors
-    /// A gradient is not a finite number.
+    /// A gradient or a validation loss is not a finite number.
     pub fn row(&mut self) -> Result<Vec<f64>> {
         let names = self.executor.program().metrics();
         let done = self.step.saturating_sub(1);
         let mut row = Vec::new();
         self.executor.metrics(done, &mut row);
-        for (name, &value) in names.iter().zip(&row) {
-            if name.ends_with("/gradient_norm") && value.is_infinite() {
-                return Err(Error::Diverged { step: done, metric: name.clone(), value });
-            }
-        }
+        diverged(done, "training", "gradient_norm", self.executor.broken_gradient(done))?;
         if let Some(sampler) = &self.held_out {
             sampler.fill(&mut self.batch, self.seed, done);
             self.executor.evaluate(&self.batch, done);
+            diverged(done, "validation", "loss", self.executor.broken_loss(done))?;
             let mut held_out = Vec::new();
             self.executor.metrics(done, &mut held_out);
             let losses = names.iter().zip(held_out).filter(|(name, _)| name.ends_with("/loss"));
@@ -218,6 +211,13 @@ impl<'d> Trainer<'d> {
         let normalization = self.data.normalization.clone();
         Model::new(learned, &self.data.training, normalization, self.discount, self.seed)
     }
+}
+
+/// Stops where a pass is broken.
+fn diverged(step: u64, side: &str, metric: &str, broken: Option<(&str, f64)>) -> Result<()> {
+    broken.map_or(Ok(()), |(pass, value)| {
+        Err(Error::Diverged { step, metric: format!("{side}/{pass}/{metric}"), value })
+    })
 }
 
 /// What a checkpoint keeps of an arena.

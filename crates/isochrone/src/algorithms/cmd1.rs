@@ -119,6 +119,7 @@ impl Cmd1 {
     /// # Errors
     /// Choices that do not fit each other or the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
+        config.optimizer.check("algorithm.optimizer")?;
         let shape = DistanceShape {
             network: config.network.clone(),
             head: config.head,

@@ -136,10 +136,14 @@ impl Cmd2 {
     /// Choices that do not fit each other or the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
         let with_action = config.critic.with_action(problem.action_size);
+        config.optimizer.check("algorithm.optimizer")?;
+        config.distance_optimizer.check("algorithm.distance_optimizer")?;
+        config.dual_optimizer.check("algorithm.dual_optimizer")?;
         positive("algorithm.tolerance", config.tolerance)?;
         positive("algorithm.temperature", config.temperature)?;
         if config.latent == 0 {
-            return Err(Error::input("`algorithm.latent` is `0`, expected a positive number"));
+            return Err(Error::input("`algorithm.latent` is `0`, expected a positive number")
+                .hint("the default is 32"));
         }
         let shape = DistanceShape {
             network: config.network.clone(),

@@ -24,6 +24,7 @@ impl DistanceNet {
         problem: Problem,
     ) -> Result<Self> {
         shape.head.check()?;
+        shape.network.check("algorithm.network")?;
         positive("algorithm.temperature", shape.temperature)?;
         if shape.with_action && problem.action_size == 0 {
             return Err(Error::input("a state-action critic needs actions, the data have none")
@@ -88,6 +89,8 @@ impl PolicyNet {
         window: Window,
     ) -> Result<Self> {
         extraction.check(problem.action_size, !with_action)?;
+        shape.check("algorithm.policy")?;
+        optimizer.check("algorithm.policy_optimizer")?;
         let policy = (*extraction != Extraction::None).then(|| {
             let arena = parameters.arena("policy");
             Policy::new(parameters, arena, shape, (problem.state_size, problem.action_size))
@@ -161,5 +164,6 @@ pub(super) fn positive(key: &str, value: f64) -> Result<()> {
     if value > 0.0 && value.is_finite() {
         return Ok(());
     }
-    Err(Error::input(format!("`{key}` is `{value}`, expected a positive number")))
+    Err(Error::input(format!("`{key}` is `{value}`, expected a positive number"))
+        .hint("`isochrone config` prints every key with its default"))
 }

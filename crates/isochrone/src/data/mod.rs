@@ -46,8 +46,12 @@ impl Dataset {
         let (actions, action_size) = actions.unwrap_or_default();
         check_shape("states", states.len(), rows, state_size)?;
         check_shape("actions", actions.len(), rows, action_size)?;
-        check_values("states", &states, state_size, |value| value.is_finite(), "a finite number")?;
-        check_values("actions", &actions, action_size, |v| v.is_finite(), "a finite number")?;
+        for (key, values, size) in
+            [("states", &states, state_size), ("actions", &actions, action_size)]
+        {
+            check_values(key, values, size, |value| value.is_finite(), "a finite number")
+                .map_err(|error| error.hint("drop the row, or the trajectory it belongs to"))?;
+        }
         check_values("actions", &actions, action_size, |v| v.abs() <= 1.0, "within [-1, 1]")
             .map_err(|error| error.hint("scale the actions to [-1, 1]"))?;
         if u32::try_from(rows).is_err() {

@@ -278,6 +278,15 @@ impl<T: Scalar> Executor<T> {
         })
     }
 
+    /// The first active pass whose gradient is not finite, with the gradient's norm.
+    pub fn broken_gradient(&self, step: u64) -> Option<(&str, f64)> {
+        self.program.passes.iter().filter(|pass| pass.window.contains(step)).find_map(|pass| {
+            let norms = pass.arenas.iter().map(|(arena, _)| self.arenas[arena.0].gradient_norm());
+            let norm = norms.sum::<f64>();
+            (!norm.is_finite()).then_some((pass.name.as_str(), norm))
+        })
+    }
+
     /// Every matrix product of one update at `step`, in order.
     pub fn products(&mut self, step: u64) -> Vec<Product> {
         let plan = self.plan(step);

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Scalar, Threads, wide_kernel};
+use crate::error::{Error, Result};
 
 /// How an arena descends.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -38,6 +39,33 @@ impl Default for Adam {
             clip: 0.0,
             decay: 0.0,
             schedule: Schedule::Constant,
+        }
+    }
+}
+
+impl Adam {
+    /// Checks that every number is one the formula has a meaning for; `key` is where the optimizer
+    /// stands in a config.
+    ///
+    /// # Errors
+    /// Names the key, what was expected and what was found.
+    pub fn check(&self, key: &str) -> Result<()> {
+        let positive = f64::MIN_POSITIVE..f64::INFINITY;
+        let memory = 0.0..1.0;
+        let allowed = [
+            ("learning_rate", self.learning_rate, &positive, "a positive number"),
+            ("first_decay", self.first_decay, &memory, "0 up to, not including, 1"),
+            ("second_decay", self.second_decay, &memory, "0 up to, not including, 1"),
+            ("epsilon", self.epsilon, &positive, "a positive number"),
+            ("clip", self.clip, &(0.0..f64::INFINITY), "a number, 0 or more"),
+            ("decay", self.decay, &(0.0..f64::INFINITY), "a number, 0 or more"),
+        ];
+        match allowed.iter().find(|(_, value, range, _)| !range.contains(value)) {
+            None => Ok(()),
+            Some((name, value, _, expected)) => {
+                Err(Error::input(format!("`{key}.{name}` is `{value}`, expected {expected}"))
+                    .hint("`isochrone config` prints every key with its default"))
+            }
         }
     }
 }

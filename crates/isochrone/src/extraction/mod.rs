@@ -102,9 +102,11 @@ impl Extraction {
     /// # Errors
     /// A policy without actions, DDPG+BC on a state critic, shares of goals that are no shares.
     pub fn check(&self, action_size: usize, state_critic: bool) -> Result<()> {
-        if *self == Self::None {
-            return Ok(());
-        }
+        let (key, weight) = match self {
+            Self::Awr(awr) => ("inverse_temperature", awr.inverse_temperature),
+            Self::DdpgBc(ddpg) => ("cloning_weight", ddpg.cloning_weight),
+            Self::None => return Ok(()),
+        };
         if action_size == 0 {
             return Err(Error::input("a policy needs actions, the data have none")
                 .hint("set `algorithm.extraction.name = \"none\"` to learn the distance alone"));
@@ -115,6 +117,12 @@ impl Extraction {
             )
             .hint("use `awr`, or `algorithm.critic = \"state-action\"`"));
         }
+        if !(weight >= 0.0 && weight.is_finite()) {
+            return Err(Error::input(format!(
+                "`algorithm.extraction.{key}` is `{weight}`, expected a number, 0 or more"
+            ))
+            .hint("`isochrone config` prints every key with its default"));
+        }
         let GoalMix { future, trajectory, random } = self.goals();
         let shares = [future, trajectory, random];
         let sum: f64 = shares.iter().sum();
@@ -124,6 +132,7 @@ impl Extraction {
         Err(Error::input(format!(
             "`algorithm.extraction.goals` are {future}, {trajectory}, {random}, expected shares \
              that sum to 1"
-        )))
+        ))
+        .hint("the default is `{ future = 0.5, trajectory = 0.0, random = 0.5 }`"))
     }
 }

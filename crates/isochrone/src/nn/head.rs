@@ -13,27 +13,44 @@ pub enum HeadShape {
     /// A maximum and a norm, half of the coordinates each, averaged over components.
     Mrn {
         /// Coordinates in all.
+        #[serde(default = "usual_latent")]
         latent: usize,
         /// Components the distance is the mean of; 1 is the paper's, 8 is common later.
+        #[serde(default = "usual_components")]
         components: usize,
     },
     /// max_m relu(x_m − y_m).
     Max {
         /// Coordinates in all.
+        #[serde(default = "usual_latent")]
         latent: usize,
     },
     /// Lengths of unions of intervals, mean and maximum over groups.
     Iqe {
         /// Coordinates in all.
+        #[serde(default = "usual_latent")]
         latent: usize,
         /// Intervals in a group.
+        #[serde(default = "usual_group")]
         group: usize,
     },
 }
 
+fn usual_latent() -> usize {
+    32
+}
+
+fn usual_components() -> usize {
+    1
+}
+
+fn usual_group() -> usize {
+    8
+}
+
 impl Default for HeadShape {
     fn default() -> Self {
-        Self::Mrn { latent: 32, components: 1 }
+        Self::Mrn { latent: usual_latent(), components: usual_components() }
     }
 }
 
@@ -60,7 +77,8 @@ impl HeadShape {
         }
         Err(Error::input(format!(
             "`algorithm.head.latent` is `{latent}`, expected a positive multiple of {key} = {parts}"
-        )))
+        ))
+        .hint("the default is 32"))
     }
 
     fn mrn(&self) -> Option<Mrn> {

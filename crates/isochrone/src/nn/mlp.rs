@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{ArenaId, Initial, Parameter, Parameters, Program, Scalar, Threads, Value};
+use crate::error::{Error, Result};
 use crate::ops::{Activation, Linear, Norm, Weights};
 
 /// The shape of a network between its inputs and outputs.
@@ -28,6 +29,23 @@ impl Default for Network {
             norm: Norm::None,
             initialization: Initialization::FanIn,
         }
+    }
+}
+
+impl Network {
+    /// Checks that every layer has a width; `key` is where the network stands in a config.
+    ///
+    /// # Errors
+    /// Names the key of a layer without one.
+    pub fn check(&self, key: &str) -> Result<()> {
+        if !self.hidden.contains(&0) {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "`{key}.hidden` is `{:?}`, expected positive widths",
+            self.hidden
+        ))
+        .hint("the default is `[128, 128]`"))
     }
 }
 

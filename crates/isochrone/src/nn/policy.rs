@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Mlp, Network};
 use crate::data::sampler::Column;
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Threads, Value};
+use crate::error::{Error, Result};
 
 /// The shape of a policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,6 +20,25 @@ pub struct PolicyShape {
 impl Default for PolicyShape {
     fn default() -> Self {
         Self { network: Network::default(), law: Law::Constant { deviation: 1.0 } }
+    }
+}
+
+impl PolicyShape {
+    /// Checks the network and the law; `key` is where the policy stands in a config.
+    ///
+    /// # Errors
+    /// Names the key of a layer without width, or of a deviation that is none.
+    pub fn check(&self, key: &str) -> Result<()> {
+        self.network.check(&format!("{key}.network"))?;
+        match self.law {
+            Law::Constant { deviation } if !(deviation > 0.0 && deviation.is_finite()) => {
+                Err(Error::input(format!(
+                    "`{key}.law.deviation` is `{deviation}`, expected a positive number"
+                ))
+                .hint("the default is 1.0"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

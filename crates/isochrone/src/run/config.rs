@@ -91,6 +91,9 @@ impl Default for EvaluationConfig {
 /// γ where neither the config nor a world says otherwise.
 const FILE_DISCOUNT: f64 = 0.99;
 
+/// The way out of most mistakes in a config.
+const SEE_CONFIG: &str = "`isochrone config` prints every key with its default";
+
 impl RunConfig {
     /// Reads a config from TOML text with `key=value` overrides by dotted path.
     ///
@@ -113,7 +116,9 @@ impl RunConfig {
     /// As [`RunConfig::parse`], and where the file cannot be read.
     pub fn read(path: &Path, overrides: &[String]) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| {
-            Error::input(format!("cannot read the config: {error}")).in_file(path)
+            Error::input(format!("cannot read the config: {error}"))
+                .in_file(path)
+                .hint("`isochrone config` prints one to save and change")
         })?;
         Self::parse(&text, overrides).map_err(|error| error.in_file(path))
     }
@@ -176,7 +181,7 @@ impl RunConfig {
             if value >= low && value < high {
                 return Ok(());
             }
-            Err(Error::input(format!("`{key}` is `{value}`, expected {expected}")))
+            Err(Error::input(format!("`{key}` is `{value}`, expected {expected}")).hint(SEE_CONFIG))
         };
         if let Some(discount) = self.discount {
             range(
@@ -198,7 +203,9 @@ impl RunConfig {
             ("evaluation.triples", self.evaluation.triples),
         ];
         match counts.iter().find(|(_, count)| *count == 0) {
-            Some((key, _)) => Err(Error::input(format!("`{key}` is `0`, expected at least 1"))),
+            Some((key, _)) => {
+                Err(Error::input(format!("`{key}` is `0`, expected at least 1")).hint(SEE_CONFIG))
+            }
             None => Ok(()),
         }
     }
@@ -251,12 +258,23 @@ fn explain(key: &str, message: &str) -> Error {
             return Error::input(format!("unknown {kind} `{wrong}` of `{inside}`")).hint(hint);
         }
     }
-    Error::input(format!("`{key}`: {message}"))
-        .hint("`isochrone config` prints every key with its default")
+    let expected = [
+        ("expected u64", "expected a whole number, 0 or more"),
+        ("expected usize", "expected a whole number, 0 or more"),
+        ("expected f64", "expected a number"),
+    ];
+    let mut message = message.to_owned();
+    for (theirs, ours) in expected {
+        message = message.replace(theirs, ours);
+    }
+    if let Some((before, _)) = message.split_once("expected struct") {
+        message = format!("{before}expected a section");
+    }
+    Error::input(format!("`{key}`: {message}")).hint(SEE_CONFIG)
 }
 
 fn wrong_type(key: &str, expected: &str, found: &Value) -> Error {
-    Error::input(format!("`{key}` is `{found}`, expected {expected}"))
+    Error::input(format!("`{key}` is `{found}`, expected {expected}")).hint(SEE_CONFIG)
 }
 
 fn one_line(text: &str) -> String {
@@ -281,7 +299,8 @@ fn set(table: &mut Table, setting: &str) -> Result<()> {
         let entry = inside.entry(key).or_insert_with(|| Value::Table(Table::new()));
         inside = entry
             .as_table_mut()
-            .ok_or_else(|| Error::input(format!("`{path}`: `{key}` is a value, not a section")))?;
+            .ok_or_else(|| Error::input(format!("`{path}`: `{key}` is a value, not a section")))
+            .map_err(|error| error.hint(SEE_CONFIG))?;
     }
     inside.insert(last.to_owned(), value);
     Ok(())

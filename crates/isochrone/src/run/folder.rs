@@ -24,22 +24,29 @@ struct Provenance<'a> {
     device: &'static str,
 }
 
-/// Writes config and provenance into a new folder, or checks that the folder's are the same.
+/// Checks that the folder holds no run of another config.
+pub(super) fn check(config: &RunConfig, folder: &Path) -> Result<()> {
+    if !folder.join(CONFIG).exists() {
+        return Ok(());
+    }
+    let keys = read_config(folder)?.differences(config)?;
+    if keys.is_empty() {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "the folder holds a run of another config, which differs in `{}`",
+        keys.join("`, `")
+    ))
+    .in_file(folder)
+    .hint("choose another folder with `--out`, or repeat the old command"))
+}
+
+/// Writes config and provenance into a new folder.
 pub(super) fn claim(config: &RunConfig, source: &Source, folder: &Path) -> Result<()> {
     let checkpoints = folder.join(CHECKPOINTS);
     std::fs::create_dir_all(&checkpoints)
         .map_err(|error| Error::disk("create", &checkpoints, error))?;
     if folder.join(CONFIG).exists() {
-        let old = read_config(folder)?;
-        let keys = old.differences(config)?;
-        if !keys.is_empty() {
-            return Err(Error::input(format!(
-                "the folder holds a run of another config, which differs in `{}`",
-                keys.join("`, `")
-            ))
-            .in_file(folder)
-            .hint("choose another folder with `--out`, or repeat the old command"));
-        }
         return Ok(());
     }
     let data = fingerprint(&source.dataset);

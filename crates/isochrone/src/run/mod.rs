@@ -144,7 +144,7 @@ pub fn execute(
     observer: &mut dyn Observer,
 ) -> Result<Finished> {
     let _lock = Lock::take(folder)?;
-    folder::claim(config, source, folder)?;
+    folder::check(config, folder)?;
     let data = prepare(config, &source.dataset)?;
     let (seed, discount) = (config.seed, config.discount());
     let trainer =
@@ -159,6 +159,8 @@ pub fn execute(
         success: None,
     };
     session.begin(origin, observer)?;
+    // Only now: a command that was refused leaves the folder free for the mended one.
+    folder::claim(config, source, folder)?;
     threads.enter(|| session.go_on(observer))
 }
 
@@ -187,8 +189,8 @@ impl Session<'_> {
     /// Restores the newest checkpoint, or takes over what the run builds on.
     fn begin(&mut self, origin: &Origin, observer: &mut dyn Observer) -> Result<()> {
         let found = latest(&Disk, &self.checkpoints())?;
-        found.skipped.iter().for_each(|error| observer.skipped(error));
         if let Some(snapshot) = found.snapshot {
+            found.skipped.iter().for_each(|error| observer.skipped(error));
             let known = snapshot.facts.get("data").map(String::as_str);
             if known != Some(&self.facts) {
                 return Err(Error::changed("the data are not those the run began with")

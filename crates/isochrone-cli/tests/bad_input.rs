@@ -1,0 +1,449 @@
+//! Whatever is wrong with a command, a file or a folder: one line that says what and the way out, the
+//! exit code of its kind, and nothing that was there is lost.
+#![cfg(unix)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use isochrone::checkpoint::{Disk, Lock, load};
+use isochrone::run::open_model;
+use tempfile::TempDir;
+
+const SMALL: [&str; 8] = [
+    "train.batch_size=16",
+    "train.steps=12",
+    "train.save_every=5",
+    "train.log_every=4",
+    "evaluation.tasks=4",
+    "algorithm.network.hidden=[8]",
+    "algorithm.policy.network.hidden=[8]",
+    "algorithm.head.latent=4",
+];
+
+/// A folder to work in, with files of rows in it.
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { folder: TempDir::new().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_isochrone"));
+        command.current_dir(self.folder.path()).args(arguments);
+        command.env_remove("RUST_BACKTRACE").stdin(Stdio::null());
+        command
+    }
+
+    /// A short training of `arguments`.
+    fn train(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(&["train"]);
+        for setting in SMALL {
+            command.args(["--set", setting]);
+        }
+        command.args(arguments);
+        command
+    }
+
+    /// The contents of every file, by its path.
+    fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        let mut folders = vec![self.folder.path().to_path_buf()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    found.insert(path.clone(), std::fs::read(path).unwrap());
+                }
+            }
+        }
+        found
+    }
+
+    /// The one line a training is refused with; everything that was there stays as it is.
+    #[track_caller]
+    fn refused(&self, code: i32, arguments: &[&str]) -> String {
+        let before = self.contents();
+        let output = self.train(arguments).output().unwrap();
+        let line = one_line(&output, code, arguments);
+        let after = self.contents();
+        for (path, bytes) in before {
+            assert!(after.get(&path) == Some(&bytes), "`{}` is changed: {line}", path.display());
+        }
+        line
+    }
+
+    #[track_caller]
+    fn trained(&self, arguments: &[&str]) {
+        let output = self.train(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", said(&output));
+    }
+
+    /// Writes five trajectories of ten rows in a square, with actions.
+    fn square(&self, name: &str) {
+        self.rows(name, &Rows::square(5));
+    }
+
+    fn rows(&self, name: &str, rows: &Rows) {
+        std::fs::write(self.path(name), rows.npz()).unwrap();
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[track_caller]
+fn one_line(output: &Output, code: i32, what: &[&str]) -> String {
+    let line = said(output);
+    assert_eq!(output.status.code(), Some(code), "{what:?}: {line}");
+    assert_eq!(line.trim_end().lines().count(), 1, "{what:?}: {line}");
+    assert!(line.starts_with("error: "), "{what:?}: {line}");
+    assert!(line.contains("; hint: "), "{what:?}: {line}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{what:?}");
+    line
+}
+
+#[track_caller]
+fn assert_names(line: &str, words: &[&str]) {
+    for word in words {
+        assert!(line.contains(word), "`{word}` is not in: {line}");
+    }
+}
+
+/// Rows as numpy's npz, also those that no dataset may have.
+struct Rows {
+    states: Vec<f32>,
+    actions: Option<Vec<f32>>,
+    lengths: Vec<usize>,
+}
+
+impl Rows {
+    fn square(trajectories: usize) -> Self {
+        let lengths = vec![10; trajectories];
+        let wave = |at: usize| (at as f32 * 0.37).sin();
+        let states = (0..20 * trajectories).map(wave).collect();
+        let actions = Some((0..20 * trajectories).map(|at| wave(at + 5)).collect());
+        Self { states, actions, lengths }
+    }
+
+    fn npz(&self) -> Vec<u8> {
+        let rows = self.states.len() / 2;
+        let numbers = |values: &[f32]| -> Vec<u8> {
+            values.iter().flat_map(|value| value.to_le_bytes()).collect()
+        };
+        let mut ends = vec![0; rows];
+        let mut last = 0;
+        for length in &self.lengths {
+            last += length;
+            ends[last - 1] = 1;
+        }
+        let matrix = format!("({rows}, 2)");
+        let mut files = vec![
+            ("states.npy", npy("<f4", &matrix, &numbers(&self.states))),
+            ("terminals.npy", npy("|b1", &format!("({rows},)"), &ends)),
+        ];
+        if let Some(actions) = &self.actions {
+            files.push(("actions.npy", npy("<f4", &matrix, &numbers(actions))));
+        }
+        zip(&files)
+    }
+}
+
+fn npy(item: &str, shape: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut text = format!("{{'descr': '{item}', 'fortran_order': False, 'shape': {shape}, }}");
+    let length = (text.len() + 1 + 10).next_multiple_of(64) - 10;
+    text = format!("{text:<width$}\n", width = length - 1);
+    let header = [&b"\x93NUMPY\x01\x00"[..], &(length as u16).to_le_bytes(), text.as_bytes()];
+    [&header.concat(), bytes].concat()
+}
+
+/// Files stored one after the other in a zip archive.
+fn zip(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let (mut archive, mut directory) = (Vec::new(), Vec::new());
+    for (name, bytes) in files {
+        let offset = archive.len() as u32;
+        let size = (bytes.len() as u32).to_le_bytes();
+        let mut facts = [[20, 0], [0; 2], [0; 2], [0; 2], [0x21, 0]].concat();
+        facts.extend(checksum(bytes).to_le_bytes());
+        facts.extend([size, size].concat());
+        facts.extend((name.len() as u16).to_le_bytes());
+        facts.extend([0; 2]);
+        archive.extend([b"PK\x03\x04", &facts[..], name.as_bytes(), bytes].concat());
+        directory.extend([b"PK\x01\x02\x14\x00", &facts[..], &[0; 10]].concat());
+        directory.extend(offset.to_le_bytes());
+        directory.extend(name.as_bytes());
+    }
+    let count = (files.len() as u16).to_le_bytes();
+    let end = [&b"PK\x05\x06\0\0\0\0"[..], &count, &count].concat();
+    let (size, start) = (directory.len() as u32, archive.len() as u32);
+    let sizes = [size.to_le_bytes(), start.to_le_bytes()].concat();
+    [archive, directory, end, sizes, vec![0; 2]].concat()
+}
+
+/// CRC-32 as zip uses it.
+fn checksum(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |sum, &byte| {
+        (0..8).fold(sum ^ u32::from(byte), |sum, _| sum >> 1 ^ 0xEDB8_8320 * (sum & 1))
+    })
+}
+
+fn checkpoint(run: &Path, step: u64) -> PathBuf {
+    run.join(format!("checkpoints/step-{step:012}.safetensors"))
+}
+
+#[test]
+fn mistakes_in_a_config_name_the_key_and_the_way_out() {
+    let bench = Bench::new();
+    bench.square("a.npz");
+    std::fs::write(bench.path("key.toml"), "discout = 0.9").unwrap();
+    assert_names(&bench.refused(2, &["key.toml"]), &["`discout`", "`discount`?", "key.toml"]);
+    std::fs::write(bench.path("text.toml"), "train = [\nmore = 1").unwrap();
+    assert_names(&bench.refused(2, &["text.toml"]), &["not TOML", "text.toml"]);
+    let cases: [(&str, &[&str]); 26] = [
+        ("train.stepz=5", &["`stepz` of `train`", "`steps`?"]),
+        ("algorithm.optimizer.learning_rat=1", &["`learning_rat`", "`learning_rate`?"]),
+        ("train.steps=many", &["`train.steps`", "many", "a whole number"]),
+        ("train.steps=-5", &["`train.steps`", "-5", "a whole number"]),
+        ("train.steps=0", &["`train.steps` is `0`"]),
+        ("train=5", &["`train`", "a section"]),
+        ("algorithm=5", &["`algorithm`", "a section"]),
+        ("seed=1.5", &["`seed`", "1.5"]),
+        ("discount=text", &["`discount`", "a number"]),
+        ("discount=0", &["`discount` is `0`", "between 0 and 1"]),
+        ("discount=1.0", &["`discount` is `1`", "between 0 and 1"]),
+        ("discount=1.5", &["`discount` is `1.5`"]),
+        ("discount=-0.5", &["`discount` is `-0.5`"]),
+        ("discount=nan", &["`discount` is `NaN`"]),
+        ("data.validation=1", &["`data.validation`"]),
+        ("data.scaling=rang", &["`rang`", "`range`?"]),
+        ("algorithm.name=cmd3", &["`cmd3`", "`cmd1`"]),
+        ("algorithm.extraction.name=awrr", &["`awrr`", "`awr`?"]),
+        ("algorithm.extraction.inverse_temperature=nan", &["`NaN`", "inverse_temperature"]),
+        ("algorithm.head.latent=3", &["`algorithm.head.latent` is `3`"]),
+        ("algorithm.network.hidden=[0]", &["`algorithm.network.hidden`", "positive"]),
+        ("algorithm.policy.network.hidden=[4,0]", &["`algorithm.policy.network.hidden`"]),
+        ("algorithm.policy.law={kind='constant',deviation=0.0}", &["`algorithm.policy.law."]),
+        ("algorithm.optimizer.learning_rate=-1", &["`algorithm.optimizer.learning_rate` is `-1`"]),
+        ("algorithm.optimizer.first_decay=1.0", &["`algorithm.optimizer.first_decay` is `1`"]),
+        ("algorithm.temperature=0.0", &["`algorithm.temperature` is `0`"]),
+    ];
+    for (setting, words) in cases {
+        assert_names(&bench.refused(2, &["a.npz", "--set", setting]), words);
+    }
+    assert_names(&bench.refused(2, &["a.npz", "--set", "train.steps"]), &["has no `=`"]);
+    // What was refused left no run behind: the mended command works in the same place.
+    bench.trained(&["a.npz"]);
+}
+
+#[test]
+fn mistakes_in_a_command_are_told() {
+    let bench = Bench::new();
+    bench.square("a.npz");
+    let cases: [(&[&str], &[&str]); 12] = [
+        (&["none.npz"], &["`none.npz`"]),
+        (&["none.toml"], &["cannot read the config", "none.toml"]),
+        (&["pinweel"], &["`pinweel`", "`pinwheel`"]),
+        (&[], &["no data"]),
+        (&["a.npz", "--algorithm", "cmd"], &["`cmd`", "`cmd1`"]),
+        (&["a.npz", "--algorithm", "it's"], &["`it's`"]),
+        (&["a.npz", "--extraction", "bc"], &["`bc`", "`ddpg-bc`"]),
+        (&["a.npz", "--seeds", "0"], &["`--seeds` is `0`"]),
+        (&["a.npz", "--threads", "0"], &["`--threads` is `0`"]),
+        (&["a.npz", "--threads", "100000"], &["`--threads` is `100000`"]),
+        (&["a.npz", "--from", "a.npz"], &["`--from`"]),
+        (&["--from", "runs/none"], &["`--extraction`"]),
+    ];
+    for (arguments, words) in cases {
+        assert_names(&bench.refused(2, arguments), words);
+    }
+    std::fs::create_dir(bench.path("folder")).unwrap();
+    for folder in ["folder", "none", "a.npz"] {
+        let line = bench.refused(2, &["--from", folder, "--extraction", "awr"]);
+        assert_names(&line, &["no run", folder, "isochrone runs"]);
+    }
+    assert!(!bench.path("runs").exists(), "no folder is made for a command that is refused");
+    for usage in [&["train", "--nonsense"][..], &["train", "a", "b"], &["nonsense"], &[]] {
+        assert_eq!(bench.command(usage).output().unwrap().status.code(), Some(2), "{usage:?}");
+    }
+}
+
+#[test]
+fn mistakes_in_data_name_the_file_and_the_row() {
+    let bench = Bench::new();
+    let mut rows = Rows::square(5);
+    rows.states[2 * 31 + 1] = f32::NAN;
+    bench.rows("nan.npz", &rows);
+    let line = bench.refused(2, &["nan.npz"]);
+    assert_names(&line, &["`states` row 31 column 1 is `NaN`", "nan.npz"]);
+    let mut rows = Rows::square(5);
+    rows.actions.as_mut().unwrap()[2 * 7] = 1.5;
+    bench.rows("large.npz", &rows);
+    let line = bench.refused(2, &["large.npz"]);
+    assert_names(&line, &["`actions` row 7 column 0 is `1.5`", "[-1, 1]", "large.npz"]);
+
+    bench.rows("one.npz", &Rows::square(1));
+    let one = ["one.npz", "--set", "train.batch_size=4"];
+    assert_names(&bench.refused(2, &one), &["1 trajectory", "data.validation = 0"]);
+    bench.trained(&[&one[..], &["--set", "data.validation=0"]].concat());
+
+    let mut rows = Rows::square(2);
+    rows.lengths = vec![1; 20];
+    bench.rows("short.npz", &rows);
+    assert_names(&bench.refused(2, &["short.npz"]), &["two rows", "`terminals`", "short.npz"]);
+
+    bench.square("few.npz");
+    let line = bench.refused(2, &["few.npz", "--set", "train.batch_size=4096"]);
+    assert_names(&line, &["`train.batch_size` is `4096`", "2 to 36"]);
+    bench.trained(&["few.npz"]);
+
+    let mut rows = Rows::square(5);
+    rows.actions = None;
+    bench.rows("states.npz", &rows);
+    let line = bench.refused(2, &["states.npz"]);
+    assert_names(&line, &["a policy needs actions", "algorithm.extraction.name = \"none\""]);
+    let line = bench.refused(2, &["states.npz", "--set", "algorithm.critic=state-action"]);
+    assert_names(&line, &["actions", "algorithm.critic = \"state\""]);
+    bench.trained(&["states.npz", "--extraction", "none"]);
+
+    let state =
+        ["few.npz", "--out", "new", "--set", "algorithm.critic=state", "--extraction", "ddpg-bc"];
+    assert_names(&bench.refused(2, &state), &["`ddpg-bc`", "`awr`"]);
+    std::fs::write(bench.path("text.npz"), "not a zip").unwrap();
+    assert_names(&bench.refused(2, &["text.npz"]), &["text.npz"]);
+    std::fs::write(bench.path("old.pkl"), "x").unwrap();
+    assert_names(&bench.refused(2, &["old.pkl"]), &["pickle", "old.pkl"]);
+}
+
+#[test]
+fn an_odd_name_is_no_mistake() {
+    let bench = Bench::new();
+    bench.square("it's \"a\" # file\\.npz");
+    bench.trained(&["it's \"a\" # file\\.npz", "--out", "a 'run'"]);
+    assert!(bench.path("a 'run'/model.safetensors").exists());
+    let line = bench.refused(2, &["two\nlines.npz"]);
+    assert_names(&line, &["two lines.npz"]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_told_and_stays_as_it_is() {
+    let bench = Bench::new();
+    bench.square("a.npz");
+    bench.square("b.npz");
+    std::fs::write(bench.path("file"), "x").unwrap();
+    for place in ["file", "file/below", "/proc/none", "/dev/null/run"] {
+        assert_names(&bench.refused(4, &["a.npz", "--out", place]), &["cannot", place, "`--out`"]);
+    }
+    bench.trained(&["a.npz", "--out", "run"]);
+    let line = bench.refused(2, &["a.npz", "--out", "run", "--seed", "1", "--set", "discount=0.8"]);
+    assert_names(&line, &["another config", "`seed`", "`discount`", "`--out`"]);
+    let line = bench.refused(2, &["b.npz", "--out", "run"]);
+    assert_names(&line, &["another config", "`data.source`"]);
+    let lock = Lock::take(&bench.path("run")).unwrap();
+    assert_names(&bench.refused(7, &["a.npz", "--out", "run"]), &["at work", "run", "`--out`"]);
+    drop(lock);
+    bench.rows("a.npz", &Rows::square(6));
+    assert_names(&bench.refused(6, &["a.npz", "--out", "run"]), &["not those", "`--out`"]);
+    std::fs::write(bench.path("run/config.toml"), "train = 5").unwrap();
+    assert_names(&bench.refused(2, &["a.npz", "--out", "run"]), &["`train`", "config.toml"]);
+}
+
+#[test]
+fn a_run_that_diverges_says_at_which_step_and_keeps_what_was_finite() {
+    let bench = Bench::new();
+    bench.square("a.npz");
+    let huge = ["a.npz", "--out", "run", "--set", "algorithm.optimizer.learning_rate=1e30"];
+    let line = bench.refused(3, &huge);
+    assert_names(&line, &["became", "at step", "`algorithm.optimizer.learning_rate`"]);
+    assert!(!bench.path("run/model.safetensors").exists());
+    let text = std::fs::read_to_string(bench.path("run/metrics.csv")).unwrap();
+    assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
+}
+
+#[test]
+fn damaged_and_foreign_checkpoints_are_told_and_an_older_one_is_used() {
+    let bench = Bench::new();
+    bench.square("a.npz");
+    bench.trained(&["a.npz", "--out", "run"]);
+    let (run, arguments) = (bench.path("run"), ["a.npz", "--out", "run"]);
+    let expected = std::fs::read(checkpoint(&run, 12)).unwrap();
+    let mut flipped = expected.clone();
+    flipped[expected.len() / 2] ^= 1;
+    let foreign = [&2u64.to_le_bytes()[..], b"{}"].concat();
+    for damage in [&flipped[..], &foreign, b"", &expected[..expected.len() / 2]] {
+        std::fs::write(checkpoint(&run, 12), damage).unwrap();
+        let output = bench.train(&arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        assert_names(&said(&output), &["step-000000000012", "the one before it is used"]);
+        assert_names(&said(&output), &["goes on from step 10"]);
+        assert!(std::fs::read(checkpoint(&run, 12)).unwrap() == expected);
+    }
+    for (damage, words) in [(&flipped[..], "checksum"), (&foreign, "no checkpoint of isochrone")] {
+        for step in [10, 12] {
+            std::fs::write(checkpoint(&run, step), damage).unwrap();
+        }
+        let line = bench.refused(2, &arguments);
+        assert_names(&line, &["damaged", "remove the folder `checkpoints`"]);
+        let line = bench.refused(2, &["--from", "run", "--extraction", "awr", "--out", "new"]);
+        assert_names(&line, &[words, "step-000000000010"]);
+        let error = load(&Disk, &checkpoint(&run, 12)).unwrap_err();
+        assert_names(&error.to_string(), &[words]);
+    }
+    for model in [&flipped[..], &foreign, &expected] {
+        std::fs::write(bench.path("a.safetensors"), model).unwrap();
+        let error = open_model(&bench.path("a.safetensors")).err().unwrap();
+        assert_eq!(error.exit_code(), 2);
+        assert_names(&error.to_string(), &["a.safetensors", "hint"]);
+    }
+}
+
+#[test]
+fn a_policy_of_another_network_is_refused_and_the_mended_command_works() {
+    let bench = Bench::new();
+    bench.square("a.npz");
+    bench.trained(&["a.npz", "--out", "run"]);
+    let again = ["--from", "run", "--extraction", "awr", "--out", "new"];
+    let wide = [&again[..], &["--set", "algorithm.network.hidden=[9]"]].concat();
+    assert_names(&bench.refused(2, &wide), &["`distance.values`", "another network"]);
+    bench.trained(&again);
+    assert!(bench.path("new/model.safetensors").exists());
+}
+
+#[test]
+fn a_reader_that_has_gone_away_does_not_stop_the_training() {
+    let bench = Bench::new();
+    bench.square("a.npz");
+    for json in [&[][..], &["--json"]] {
+        let arguments = [&["a.npz", "--seeds", "2"], json].concat();
+        let mut child =
+            bench.train(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), said(&output).as_str()), (Some(0), ""));
+        for seed in ["seed-0", "seed-1"] {
+            let model = bench.path("runs/a-cmd1").join(seed).join("model.safetensors");
+            assert!(open_model(&model).is_ok());
+        }
+        std::fs::remove_dir_all(bench.path("runs")).unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_cannot_be_written_is_an_error_of_the_disk_after_the_training() {
+    let bench = Bench::new();
+    bench.square("a.npz");
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = bench.train(&["a.npz"]).stdout(full).output().unwrap();
+    assert_names(&one_line(&output, 4, &["/dev/full"]), &["standard output"]);
+    assert!(bench.path("runs/a-cmd1/model.safetensors").exists());
+}
