@@ -1,5 +1,6 @@
 //! The command `isochrone`: words in; words, files and pictures out.
 
+mod bench;
 mod config;
 mod exact;
 mod output;
@@ -26,6 +27,7 @@ enum Command {
     Exact(exact::Exact),
     Runs(runs::Runs),
     Config(config::Config),
+    Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Command::Exact(arguments) => exact::run(arguments),
         Command::Runs(arguments) => runs::run(arguments),
         Command::Config(arguments) => config::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
