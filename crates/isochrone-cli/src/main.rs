@@ -1,6 +1,7 @@
 //! The command `isochrone`: words in; words, files and pictures out.
 
 mod audit;
+mod bench;
 mod config;
 mod demo;
 mod evaluate;
@@ -39,6 +40,7 @@ enum Command {
     Exact(exact::Exact),
     Runs(runs::Runs),
     Config(config::Config),
+    Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Exact(arguments) => exact::run(arguments),
         Command::Runs(arguments) => runs::run(arguments),
         Command::Config(arguments) => config::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
