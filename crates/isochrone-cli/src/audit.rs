@@ -28,7 +28,8 @@ pub struct Audit {
     #[arg(long, value_name = "FILE")]
     data: Option<String>,
     /// Triples of states to try
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     triples: u64,
     /// Draws states and triples
     #[arg(long, default_value_t = 0)]

@@ -1,5 +1,6 @@
 //! `isochrone demo`: data, two learners, checks against the truth and a picture, in one command.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use isochrone::checkpoint::{Disk, Files};
@@ -99,10 +100,12 @@ pub fn run(arguments: &Demo) -> Result<()> {
         say(&facts.line())?;
     }
     let signals = Signals::listen()?;
-    let models = learn(&jobs, &source, threads, &signals)?;
+    let (models, trained) = learn(&jobs, &source, threads, &signals)?;
     let training = jobs.iter().map(|(config, folder)| Training::of(config, folder));
     let training = training.collect::<Result<Vec<_>>>()?;
-    if !arguments.json {
+    // Where the bars stand on the terminal they have said it.
+    let shown = trained && std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+    if !(arguments.json || shown) {
         for ((_, folder), training) in jobs.iter().zip(&training) {
             say(&training.line(&name(folder)))?;
         }
@@ -141,13 +144,13 @@ fn jobs(arguments: &Demo) -> Result<Vec<(RunConfig, PathBuf)>> {
     PRESETS.iter().map(job).collect()
 }
 
-/// Trains what is not trained yet, side by side.
+/// Trains what is not trained yet, side by side; the models, and whether any was trained now.
 fn learn(
     jobs: &[(RunConfig, PathBuf)],
     source: &Source,
     threads: usize,
     signals: &Signals,
-) -> Result<Vec<Model>> {
+) -> Result<(Vec<Model>, bool)> {
     let complete = |(config, folder): &&(RunConfig, PathBuf)| {
         let same = run::read_config(folder).and_then(|old| old.differences(config));
         folder.join("model.safetensors").exists() && same.is_ok_and(|keys| keys.is_empty())
@@ -159,7 +162,8 @@ fn learn(
             result?;
         }
     }
-    jobs.iter().map(|(_, folder)| run::open_model(folder)).collect()
+    let models = jobs.iter().map(|(_, folder)| run::open_model(folder)).collect::<Result<_>>()?;
+    Ok((models, !left.is_empty()))
 }
 
 /// What is asked of one model.

@@ -1,13 +1,12 @@
-//! `isochrone evaluate`: how often a run's goals are reached, and how its steps agree with exact ones.
+//! `isochrone evaluate`: how often goals are reached, and how learned steps agree with exact ones.
 
 use std::path::{Path, PathBuf};
 
-use isochrone::Result;
 use isochrone::evaluate::{Audit, Success};
 use isochrone::model::Model;
 use isochrone::plan::Graph;
 use isochrone::report::pictures as draw;
-use isochrone::run::Source;
+use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::examiner::{self, Against, Examiner, Steering};
@@ -80,6 +79,10 @@ pub fn run(arguments: &Evaluate) -> Result<()> {
 
 fn one(arguments: &Evaluate) -> Result<Evaluation> {
     let opened = OpenRun::new(&arguments.run)?;
+    if arguments.control.is_some() {
+        // Complains before the long work where nobody can steer.
+        opened.model.act(&[], &[], &mut []).map_err(|error| error.in_file(&opened.folder))?;
+    }
     let source = opened.source()?;
     let examiner = Examiner::new(&opened.config, &source)?;
     let mut measured = measure(&opened, &examiner, arguments.control)?;
@@ -183,27 +186,32 @@ fn both(drawn: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Measures every complete seed of a folder.
 fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
-    let bars = Bars::new();
-    let bar = bars.bar("evaluate", folders.len() as u64);
+    let bar = Bars::new().bar("evaluate", folders.len() as u64);
+    let opened = complete_seeds(folders)?;
+    let source = opened[0].source()?;
+    let examiner = Examiner::new(&opened[0].config, &source)?;
     let mut evaluations = Vec::new();
-    let mut source: Option<(isochrone::run::DataConfig, Source)> = None;
-    let mut left_out = Vec::new();
-    for folder in folders {
-        match OpenRun::new(folder) {
-            Ok(opened) => {
-                if source.as_ref().is_none_or(|(config, _)| *config != opened.config.data) {
-                    source = Some((opened.config.data.clone(), opened.source()?));
-                }
-                let Some((_, source)) = &source else { continue };
-                let examiner = Examiner::new(&opened.config, source)?;
-                evaluations.push(measure(&opened, &examiner, arguments.control)?.evaluation);
-            }
-            Err(error) => left_out.push(error),
-        }
+    for one in &opened {
+        evaluations.push(measure(one, &examiner, arguments.control)?.evaluation);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    if evaluations.is_empty()
+    let pictures =
+        if arguments.no_pictures { Vec::new() } else { paint_seeds(arguments, &evaluations)? };
+    let report = seeds::Report::new(arguments.run.clone(), evaluations, pictures);
+    if arguments.json { say_json(&report) } else { report.tell() }
+}
+
+/// Opens the seeds that are complete, at least one; they must differ in their seed alone.
+fn complete_seeds(folders: &[PathBuf]) -> Result<Vec<OpenRun>> {
+    let (mut opened, mut left_out) = (Vec::<OpenRun>::new(), Vec::new());
+    for folder in folders {
+        match OpenRun::new(folder) {
+            Ok(one) => opened.push(one),
+            Err(error) => left_out.push(error),
+        }
+    }
+    if opened.is_empty()
         && let Some(error) = left_out.pop()
     {
         return Err(error);
@@ -211,10 +219,19 @@ fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
     for error in left_out {
         crate::warn(&format!("left out: {error}"));
     }
-    let pictures =
-        if arguments.no_pictures { Vec::new() } else { paint_seeds(arguments, &evaluations)? };
-    let report = seeds::Report::new(arguments.run.clone(), evaluations, pictures);
-    if arguments.json { say_json(&report) } else { report.tell() }
+    for one in &opened {
+        let mut keys = one.config.differences(&opened[0].config)?;
+        keys.retain(|key| key != "seed");
+        if !keys.is_empty() {
+            return Err(Error::input(format!(
+                "not seeds of one run, their configs differ in `{}`",
+                keys.join("`, `")
+            ))
+            .in_file(&one.folder)
+            .hint("evaluate the folders one by one"));
+        }
+    }
+    Ok(opened)
 }
 
 fn paint_seeds(arguments: &Evaluate, evaluations: &[Evaluation]) -> Result<Vec<PathBuf>> {
