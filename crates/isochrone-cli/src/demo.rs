@@ -9,7 +9,7 @@ use isochrone::evaluate::{Audit, Success};
 use isochrone::model::Model;
 use isochrone::report::{Panel, pictures as draw};
 use isochrone::run::{self, Origin, RunConfig, Source};
-use isochrone::simulate::pinwheel;
+use isochrone::simulate::{World, pinwheel};
 use isochrone::{Error, Result, ledger};
 use serde::Serialize;
 
@@ -19,11 +19,8 @@ use crate::pictures::Plane;
 use crate::signals::Signals;
 use crate::{train, wording};
 
-/// The two learners: their folders and their configs.
-const PRESETS: [(&str, &str); 2] = [
-    ("cmd2", include_str!("../../../configs/pinwheel-cmd2.toml")),
-    ("cmd1", include_str!("../../../configs/pinwheel-cmd1.toml")),
-];
+/// The two learners, each in a folder of its name.
+const LEARNERS: [&str; 2] = ["cmd2", "cmd1"];
 
 /// Learns from a small world with both algorithms and checks them against exact answers.
 ///
@@ -137,11 +134,12 @@ fn name(folder: &Path) -> String {
 }
 
 fn jobs(arguments: &Demo) -> Result<Vec<(RunConfig, PathBuf)>> {
-    let job = |(name, preset): &(&str, &str)| {
+    let job = |name: &&str| {
+        let preset = run::preset(World::Pinwheel, name).unwrap_or_default();
         let config = RunConfig::parse(preset, &[format!("seed={}", arguments.seed)])?;
         Ok((config, arguments.out.join(name)))
     };
-    PRESETS.iter().map(job).collect()
+    LEARNERS.iter().map(job).collect()
 }
 
 /// Trains what is not trained yet, side by side; the models, and whether any was trained now.
