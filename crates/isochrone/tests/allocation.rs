@@ -78,8 +78,8 @@ fn during(work: impl FnOnce()) -> Counts {
 
 fn data() -> Prepared {
     let numbers = |count: usize| (0..count).map(|at| (at as f32 * 0.37).sin()).collect();
-    let training =
-        Dataset::new(numbers(400 * 3), 3, Some((numbers(400 * 2), 2)), &[40; 10]).unwrap();
+    let training = Dataset::new(numbers(400 * 3), 3, Some((numbers(400 * 2), 2)), &[40; 10])
+        .expect("numbers that make a dataset");
     let normalization = Normalization::fit(&training, Scaling::None);
     Prepared { training, validation: None, normalization }
 }

@@ -128,7 +128,7 @@ wide_kernel! {
             Activation::Gelu => row.iter_mut().for_each(|z| {
                 *z = T::of(0.5) * *z * (T::ONE + gelu_inner(*z).tanh());
             }),
-            Activation::Swish => row.iter_mut().for_each(|z| *z = *z * z.sigmoid()),
+            Activation::Swish => row.iter_mut().for_each(|z| *z *= z.sigmoid()),
         }
     }
 }
