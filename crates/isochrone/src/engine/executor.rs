@@ -107,19 +107,21 @@ impl Clock {
     }
 }
 
-/// The nodes to visit for one set of active passes.
+/// The nodes to visit for one set of active passes, the backward half of each from last to first.
 struct Plan {
     active: Vec<bool>,
     forward: Vec<usize>,
-    backward: Vec<Visits>,
+    backward: Vec<Vec<Visit>>,
 }
 
-/// The backward half of one pass: nodes from last to first, which gradients they owe, and the
-/// values whose gradients begin at zero.
-#[derive(Default)]
-struct Visits {
-    nodes: Vec<(usize, Vec<bool>, bool)>,
-    touched: Vec<usize>,
+/// One node in the backward half of a pass: the gradients it owes, and those it is the first to add
+/// to. These are cleared just before, while they are still in the cache.
+struct Visit {
+    node: usize,
+    wants: Vec<bool>,
+    moves: bool,
+    first_values: Vec<usize>,
+    first_parameters: Vec<Parameter>,
 }
 
 /// Runs a program on the CPU.
@@ -293,12 +295,10 @@ impl<T: Scalar> Executor<T> {
         let (plan, nodes) = (&self.plans[plan], &self.program.nodes);
         let forward =
             plan.forward.iter().flat_map(|&node| nodes[node].operation.products(Stage::Forward));
-        let backward = plan.backward.iter().flat_map(|visits| &visits.nodes).flat_map(
-            |(node, wants, moves)| {
-                let stage = Stage::Backward { wants, moves: *moves };
-                nodes[*node].operation.products(stage)
-            },
-        );
+        let backward = plan.backward.iter().flatten().flat_map(|visit| {
+            let stage = Stage::Backward { wants: &visit.wants, moves: visit.moves };
+            nodes[visit.node].operation.products(stage)
+        });
         forward.chain(backward).collect()
     }
 
@@ -342,7 +342,7 @@ impl<T: Scalar> Executor<T> {
                 mark(&self.program.nodes, pass.loss.id, &mut needed);
                 backward.push(visits(&self.program.nodes, pass));
             } else {
-                backward.push(Visits::default());
+                backward.push(Vec::new());
             }
         }
         for (_, value) in &self.program.reports {
@@ -376,21 +376,18 @@ impl<T: Scalar> Executor<T> {
     }
 
     fn backward(&mut self, plan: usize, pass: usize) {
-        let visits = &self.plans[plan].backward[pass];
-        let since = Instant::now();
-        for &id in &visits.touched {
-            self.gradients[id].fill(T::ZERO);
-        }
-        for (arena, _) in &self.program.passes[pass].arenas {
-            self.arenas[arena.0].gradient.fill(T::ZERO);
-        }
-        if let Some(clock) = &mut self.clock {
-            clock.add("clear gradients", "backward", since);
-        }
         self.gradients[self.program.passes[pass].loss.id].fill(T::ONE);
-        for (index, wants, moves) in &visits.nodes {
-            let node = &self.program.nodes[*index];
+        for visit in &self.plans[plan].backward[pass] {
+            let node = &self.program.nodes[visit.node];
             let since = Instant::now();
+            for &id in &visit.first_values {
+                self.gradients[id].fill(T::ZERO);
+            }
+            for parameter in &visit.first_parameters {
+                let gradient = &mut self.arenas[parameter.arena.0].gradient;
+                let length = parameter.rows * parameter.columns;
+                gradient[parameter.offset..parameter.offset + length].fill(T::ZERO);
+            }
             let mut output_gradient = std::mem::take(&mut self.gradients[node.output.id]);
             node.operation.backward(Backward {
                 values: &self.values,
@@ -398,12 +395,12 @@ impl<T: Scalar> Executor<T> {
                 arenas: &mut self.arenas,
                 inputs: &node.inputs,
                 parameters: &node.parameters,
-                wants,
-                moves: *moves,
+                wants: &visit.wants,
+                moves: visit.moves,
                 output: &self.values[node.output.id],
                 output_gradient: &mut output_gradient,
-                saved: &mut self.saved[*index],
-                indices: &self.indices[*index],
+                saved: &mut self.saved[visit.node],
+                indices: &self.indices[visit.node],
                 threads: &self.threads,
             });
             self.gradients[node.output.id] = output_gradient;
@@ -461,7 +458,7 @@ fn mark_report<T: Scalar>(nodes: &[Node<T>], value: usize, needed: &mut [bool]) 
 }
 
 /// The backward half of `pass`: the nodes between its loss and its arenas.
-fn visits<T: Scalar>(nodes: &[Node<T>], pass: &Pass) -> Visits {
+fn visits<T: Scalar>(nodes: &[Node<T>], pass: &Pass) -> Vec<Visit> {
     let moves = |node: &Node<T>| {
         node.parameters.iter().any(|p| pass.arenas.iter().any(|(a, _)| *a == p.arena))
     };
@@ -475,22 +472,31 @@ fn visits<T: Scalar>(nodes: &[Node<T>], pass: &Pass) -> Visits {
         depends[index] = moves(node) || through;
     }
     let mut leads = vec![false; nodes.len()];
-    let mut result = Visits::default();
+    let mut result: Vec<Visit> = Vec::new();
     for (index, node) in nodes.iter().enumerate().rev() {
         leads[index] |= node.output.id == pass.loss.id;
         if !(leads[index] && depends[index]) {
             continue;
         }
-        let mut wants = Vec::new();
+        let (mut wants, mut first_values) = (Vec::new(), Vec::new());
         for input in &node.inputs {
             let from = producer(input).filter(|&from| !input.stopped && depends[from]);
             wants.push(from.is_some());
-            if let Some(from) = from {
-                leads[from] = true;
+            if let Some(from) = from
+                && !std::mem::replace(&mut leads[from], true)
+            {
+                first_values.push(input.id);
             }
         }
-        result.touched.push(node.output.id);
-        result.nodes.push((index, wants, moves(node)));
+        let moves = moves(node);
+        let added = |parameter: &Parameter| {
+            result.iter().any(|visit: &Visit| {
+                visit.moves && nodes[visit.node].parameters.contains(parameter)
+            })
+        };
+        let first = node.parameters.iter().filter(|&parameter| moves && !added(parameter));
+        let first_parameters = first.copied().collect();
+        result.push(Visit { node: index, wants, moves, first_values, first_parameters });
     }
     result
 }

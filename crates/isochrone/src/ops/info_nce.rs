@@ -50,20 +50,22 @@ impl<T: Scalar> Operation<T> for InfoNce {
     fn forward(&self, run: Forward<'_, T>) {
         let (size, logits) = (self.size, run.input(0));
         let (gradient, columns) = run.saved.split_at_mut(size * size);
-        gradient.fill(T::ZERO);
-        let mut loss = 0.0;
         if self.directions == Directions::Binary {
             let mut sum = [T::ZERO];
             binary(logits, gradient, size, &mut sum);
             run.output[0] = sum[0] / T::of((size * size) as f64);
             return;
         }
+        let (first, second) = columns.split_at_mut(size);
+        let mut loss = 0.0;
+        if matches!(self.directions, Directions::Symmetric | Directions::Backward) {
+            choose_start(logits, gradient, first, second, &mut loss);
+        } else {
+            gradient.fill(T::ZERO);
+        }
         if self.directions != Directions::Backward {
             let penalty = if self.directions == Directions::Forward { LSE_PENALTY } else { 0.0 };
-            loss += choose_goal(logits, gradient, size, penalty);
-        }
-        if matches!(self.directions, Directions::Symmetric | Directions::Backward) {
-            loss += choose_start(logits, gradient, columns, size);
+            choose_goal(logits, gradient, first, penalty, &mut loss);
         }
         run.output[0] = T::of(loss / size as f64);
     }
@@ -81,93 +83,84 @@ impl<T: Scalar> Operation<T> for InfoNce {
     }
 }
 
-/// Adds P_ij − δ_ij (and the penalty's share) to `gradient`; the sum of the losses of all rows.
-fn choose_goal<T: Scalar>(logits: &[T], gradient: &mut [T], size: usize, penalty: f64) -> f64 {
-    let mut loss = 0.0;
-    let rows = logits.chunks_exact(size).zip(gradient.chunks_exact_mut(size));
-    for (at, (row, gradient)) in rows.enumerate() {
-        let mut found = [row[0], T::ZERO];
-        exponentials(row, gradient, &mut found);
-        let [top, sum] = found;
-        let total = (top + sum.ln()).wide();
-        loss += total - row[at].wide() + penalty * total * total;
-        let scale = T::of(1.0 + 2.0 * penalty * total) / sum;
-        gradient.iter_mut().for_each(|g| *g *= scale);
-        gradient[at] -= T::ONE;
+wide_kernel! {
+    /// Adds P_ij − δ_ij (and the penalty's share) to `gradient` and the losses of all rows to
+    /// `loss`; `exponentials` is room for one row.
+    fn choose_goal<T>(
+        logits: &'k [T],
+        gradient: &'k mut [T],
+        exponentials: &'k mut [T],
+        penalty: f64,
+        loss: &'k mut f64,
+    ) {
+        let size = exponentials.len();
+        let rows = logits.chunks_exact(size).zip(gradient.chunks_exact_mut(size));
+        for (at, (row, gradient)) in rows.enumerate() {
+            let (top, sum) = row_exponentials(row, exponentials);
+            let total = (top + sum.ln()).wide();
+            *loss += total - row[at].wide() + penalty * total * total;
+            let scale = T::of(1.0 + 2.0 * penalty * total) / sum;
+            gradient.iter_mut().zip(&*exponentials).for_each(|(g, &e)| *g += e * scale);
+            gradient[at] -= T::ONE;
+        }
     }
-    loss
 }
 
-/// Adds Q_ij − δ_ij to `gradient`; the sum of the losses of all columns.
-fn choose_start<T: Scalar>(
-    logits: &[T],
-    gradient: &mut [T],
-    columns: &mut [T],
-    size: usize,
-) -> f64 {
-    let (tops, sums) = columns.split_at_mut(size);
-    column_tops(logits, tops);
-    sums.fill(T::ZERO);
-    column_sums(logits, tops, sums);
-    let mut loss = 0.0;
-    for at in 0..size {
-        loss += (tops[at] + sums[at].ln() - logits[at * size + at]).wide();
-        sums[at] = T::ONE / sums[at];
+/// Writes exp(f − top) and finds the top of a row and the sum of its exponentials, each in a fixed
+/// number of lanes that are joined in order.
+#[inline(always)]
+fn row_exponentials<T: Scalar>(row: &[T], out: &mut [T]) -> (T, T) {
+    let (lanes, rest) = row.as_chunks::<SUMS>();
+    let mut tops = [row[0]; SUMS];
+    for lanes in lanes {
+        (0..SUMS).for_each(|l| tops[l] = tops[l].at_least(lanes[l]));
     }
-    column_shares(logits, tops, sums, gradient);
-    (0..size).for_each(|at| gradient[at * size + at] -= T::ONE);
-    loss
+    let top = tops.into_iter().chain(rest.iter().copied()).fold(row[0], T::at_least);
+    let (out_lanes, out_rest) = out.as_chunks_mut::<SUMS>();
+    let mut sums = [T::ZERO; SUMS];
+    for (out, lanes) in out_lanes.iter_mut().zip(lanes) {
+        for l in 0..SUMS {
+            out[l] = (lanes[l] - top).exp();
+            sums[l] += out[l];
+        }
+    }
+    let mut sum = sums.into_iter().fold(T::ZERO, |sum, x| sum + x);
+    for (out, &f) in out_rest.iter_mut().zip(rest) {
+        *out = (f - top).exp();
+        sum += *out;
+    }
+    (top, sum)
 }
 
 wide_kernel! {
-    /// Writes exp(f − top) and finds the top of a row and the sum of its exponentials, each in
-    /// a fixed number of lanes that are joined in order.
-    fn exponentials<T>(row: &'k [T], out: &'k mut [T], found: &'k mut [T; 2]) {
-        let mut tops = [row[0]; SUMS];
-        for chunk in row.chunks(SUMS) {
-            tops.iter_mut().zip(chunk).for_each(|(top, &f)| *top = top.at_least(f));
-        }
-        let top = tops.into_iter().fold(row[0], T::at_least);
-        let mut sums = [T::ZERO; SUMS];
-        for (out, row) in out.chunks_mut(SUMS).zip(row.chunks(SUMS)) {
-            for ((out, &f), sum) in out.iter_mut().zip(row).zip(&mut sums) {
-                *out = (f - top).exp();
-                *sum += *out;
-            }
-        }
-        *found = [top, sums.into_iter().fold(T::ZERO, |sum, x| sum + x)];
-    }
-}
-
-wide_kernel! {
-    fn column_tops<T>(logits: &'k [T], tops: &'k mut [T]) {
+    /// Writes Q_ij − δ_ij to `gradient` and adds the losses of all columns to `loss`; `tops` and
+    /// `sums` are room for one number a column.
+    fn choose_start<T>(
+        logits: &'k [T],
+        gradient: &'k mut [T],
+        tops: &'k mut [T],
+        sums: &'k mut [T],
+        loss: &'k mut f64,
+    ) {
         let size = tops.len();
         tops.copy_from_slice(&logits[..size]);
         for row in logits.chunks_exact(size) {
             tops.iter_mut().zip(row).for_each(|(top, &f)| *top = top.at_least(f));
         }
-    }
-}
-
-wide_kernel! {
-    fn column_sums<T>(logits: &'k [T], tops: &'k [T], sums: &'k mut [T]) {
-        for row in logits.chunks_exact(tops.len()) {
-            for ((sum, &f), &top) in sums.iter_mut().zip(row).zip(tops) {
-                *sum += (f - top).exp();
+        sums.fill(T::ZERO);
+        for (row, gradient) in logits.chunks_exact(size).zip(gradient.chunks_exact_mut(size)) {
+            for (((g, &f), &top), sum) in gradient.iter_mut().zip(row).zip(&*tops).zip(&mut *sums) {
+                *g = (f - top).exp();
+                *sum += *g;
             }
         }
-    }
-}
-
-wide_kernel! {
-    fn column_shares<T>(logits: &'k [T], tops: &'k [T], inverses: &'k [T], gradient: &'k mut [T]) {
-        let size = tops.len();
-        for (row, gradient) in logits.chunks_exact(size).zip(gradient.chunks_exact_mut(size)) {
-            for (((g, &f), &top), &inverse) in
-                gradient.iter_mut().zip(row).zip(tops).zip(inverses)
-            {
-                *g += (f - top).exp() * inverse;
-            }
+        for at in 0..size {
+            *loss += (tops[at] + sums[at].ln() - logits[at * size + at]).wide();
+            sums[at] = T::ONE / sums[at];
+        }
+        for (at, gradient) in gradient.chunks_exact_mut(size).enumerate() {
+            gradient.iter_mut().zip(&*sums).for_each(|(g, &inverse)| *g *= inverse);
+            gradient[at] -= T::ONE;
         }
     }
 }
@@ -210,19 +203,23 @@ mod tests {
     #[test]
     fn every_direction_has_the_gradient_of_its_loss() {
         for directions in ALL {
-            Bench::new(&[(6, 6)]).check(|program, values| program.info_nce(values[0], directions));
+            for size in [6, 19] {
+                Bench::new(&[(size, size)])
+                    .check(|program, values| program.info_nce(values[0], directions));
+            }
         }
     }
 
     fn loss(logits: &[f64], size: usize, directions: Directions) -> f64 {
         let mut gradient = vec![0.0; size * size];
-        let mut columns = vec![0.0; 2 * size];
+        let (mut first, mut second, mut loss) = (vec![0.0; size], vec![0.0; size], 0.0);
         match directions {
             Directions::Backward => {
-                choose_start(logits, &mut gradient, &mut columns, size) / size as f64
+                choose_start(logits, &mut gradient, &mut first, &mut second, &mut loss);
             }
-            _ => choose_goal(logits, &mut gradient, size, 0.0) / size as f64,
+            _ => choose_goal(logits, &mut gradient, &mut first, 0.0, &mut loss),
         }
+        loss / size as f64
     }
 
     #[test]

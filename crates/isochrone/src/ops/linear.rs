@@ -74,8 +74,7 @@ impl Linear {
         let shape = Product { m: rows, k: self.inputs, n: self.outputs };
         let (left, right) = (Side::Plain(input), Side::Plain(weights.weight));
         multiply(threads, shape, left, right, T::ZERO, output, |_, rows| {
-            add_bias(rows, weights.bias);
-            activate(rows, self.activation);
+            activate_sums(rows, weights.bias, self.activation);
             if let Some((gain, shift)) = weights.gain {
                 for row in rows.chunks_exact_mut(self.outputs) {
                     let (mean, inverse) = moments(row);
@@ -91,6 +90,23 @@ wide_kernel! {
     fn add_bias<T>(rows: &'k mut [T], bias: &'k [T]) {
         for row in rows.chunks_exact_mut(bias.len()) {
             row.iter_mut().zip(bias).for_each(|(z, &b)| *z += b);
+        }
+    }
+}
+
+wide_kernel! {
+    /// Adds `bias` to every row and applies the activation.
+    fn activate_sums<T>(rows: &'k mut [T], bias: &'k [T], activation: Activation) {
+        for row in rows.chunks_exact_mut(bias.len()) {
+            match activation {
+                Activation::Relu => {
+                    row.iter_mut().zip(bias).for_each(|(z, &b)| *z = T::ZERO.at_least(*z + b));
+                }
+                _ => {
+                    row.iter_mut().zip(bias).for_each(|(z, &b)| *z += b);
+                    activate(row, activation);
+                }
+            }
         }
     }
 }
@@ -112,7 +128,7 @@ wide_kernel! {
             Activation::Gelu => row.iter_mut().for_each(|z| {
                 *z = T::of(0.5) * *z * (T::ONE + gelu_inner(*z).tanh());
             }),
-            Activation::Swish => row.iter_mut().for_each(|z| *z = *z * z.sigmoid()),
+            Activation::Swish => row.iter_mut().for_each(|z| *z *= z.sigmoid()),
         }
     }
 }

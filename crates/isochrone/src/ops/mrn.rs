@@ -470,9 +470,10 @@ mod tests {
     use crate::ops::differences::Bench;
     use crate::random::{Purpose, Stream};
 
-    const SHAPES: [Mrn; 4] = [
+    const SHAPES: [Mrn; 5] = [
         Mrn { components: 1, maxima: 3, squares: 3 },
         Mrn { components: 2, maxima: 2, squares: 2 },
+        Mrn { components: 3, maxima: 5, squares: 1 },
         Mrn { components: 1, maxima: 6, squares: 0 },
         Mrn { components: 1, maxima: 0, squares: 5 },
     ];
