@@ -1,11 +1,21 @@
 //! The command `isochrone`: words in; words, files and pictures out.
 
+mod audit;
+mod bench;
 mod config;
+mod demo;
+mod evaluate;
 mod exact;
+mod examiner;
+mod opened;
 mod output;
+mod pictures;
+mod plan;
 mod runs;
+mod seeds;
 mod signals;
 mod train;
+mod wording;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -22,18 +32,28 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo::Demo),
     Train(train::Train),
+    Evaluate(evaluate::Evaluate),
+    Plan(plan::Plan),
+    Audit(audit::Audit),
     Exact(exact::Exact),
     Runs(runs::Runs),
     Config(config::Config),
+    Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
     let result = match &Arguments::parse().command {
+        Command::Demo(arguments) => demo::run(arguments),
         Command::Train(arguments) => train::run(arguments),
+        Command::Evaluate(arguments) => evaluate::run(arguments),
+        Command::Plan(arguments) => plan::run(arguments),
+        Command::Audit(arguments) => audit::run(arguments),
         Command::Exact(arguments) => exact::run(arguments),
         Command::Runs(arguments) => runs::run(arguments),
         Command::Config(arguments) => config::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -121,10 +121,18 @@ fn resolve(arguments: &Train) -> Result<RunConfig> {
     }
     let mut config = match file {
         Some(path) => RunConfig::read(&path, &overrides)?,
-        None => RunConfig::parse("", &overrides)?,
+        None => RunConfig::parse(usual(arguments), &overrides)?,
     };
     replace_extraction(&mut config, arguments)?;
     Ok(config)
+}
+
+/// The settings a run begins from: those tuned to the world it names, else nothing.
+fn usual(arguments: &Train) -> &'static str {
+    let named = arguments.overrides.iter().rev().find_map(|set| set.strip_prefix("algorithm.name="));
+    let algorithm = named.or(arguments.algorithm.as_deref()).unwrap_or("cmd1");
+    let world = arguments.source.as_deref().and_then(|source| source.parse().ok());
+    world.and_then(|world| run::preset(world, algorithm)).unwrap_or_default()
 }
 
 /// The setting of `key` to a text, quoted so that every text comes back as it is.
@@ -142,8 +150,8 @@ fn resolve_from(old: &Path, arguments: &Train, overrides: &[String]) -> Result<R
     let text = run::read_config(old)?.to_toml()?;
     let mut config = RunConfig::parse(&text, overrides)?;
     let phases = config.algorithm.phases_mut();
-    phases.critic_until = Some(0);
-    phases.policy_from = 0;
+    phases.critic_until = 0.0;
+    phases.policy_from = 0.0;
     replace_extraction(&mut config, arguments)?;
     Ok(config)
 }

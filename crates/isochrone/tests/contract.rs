@@ -150,7 +150,7 @@ const COMMON: [&str; 9] = [
     "algorithm.head={kind='iqe',latent=16,group=4}",
     "algorithm.head={kind='max',latent=8} algorithm.network.norm=layer \
      algorithm.optimizer.clip=0.5 algorithm.optimizer.schedule=cosine",
-    "algorithm.phases.critic_until=9 algorithm.phases.policy_from=5",
+    "algorithm.phases.critic_until=0.4 algorithm.phases.policy_from=0.2",
 ];
 
 /// Choices of one learner.
@@ -373,20 +373,20 @@ fn a_policy_step_leaves_the_critic_as_it_is_and_a_critic_step_the_policy() {
         let config = |more: &[&str]| case.config(more);
         let data = run::prepare(&config(&[]), &source.dataset).unwrap();
         let policy_only =
-            config(&["algorithm.phases.critic_until=0", "algorithm.phases.policy_from=0"]);
+            config(&["algorithm.phases.critic_until=0.0", "algorithm.phases.policy_from=0.0"]);
         for (name, before, after) in moved(&policy_only, &data) {
             let is_policy = name.starts_with("policy.");
             assert_eq!(before != after, is_policy, "{}: `{name}` by the policy", case.name);
         }
-        let late = "algorithm.phases.policy_from=1000";
-        let critic_only = moved(&config(&["algorithm.phases.critic_until=23", late]), &data);
+        let late = "algorithm.phases.policy_from=1.0";
+        let critic_only = moved(&config(&["algorithm.phases.critic_until=1.0", late]), &data);
         for (name, before, after) in &critic_only {
             // The head's own bias of a distance cancels; what is asked is that something moves.
             let is_policy = name.starts_with("policy.");
             assert_eq!(before == after, is_policy, "{}: `{name}` by the critic", case.name);
         }
         // Beside a policy that learns, the critic learns the same to the last bit.
-        let both = config(&["algorithm.phases.critic_until=23", "algorithm.phases.policy_from=0"]);
+        let both = config(&["algorithm.phases.critic_until=1.0", "algorithm.phases.policy_from=0.0"]);
         let both = moved(&both, &data);
         for (alone, beside) in critic_only.iter().zip(&both) {
             let is_policy = alone.0.starts_with("policy.");
@@ -413,11 +413,11 @@ fn a_pass_writes_no_gradient_into_the_arenas_of_others() {
     for case in cases().iter().filter(|case| case.actions) {
         let source = case.source();
         let data = run::prepare(&case.config(&[]), &source.dataset).unwrap();
-        let policy_only = ["algorithm.phases.critic_until=0", "algorithm.phases.policy_from=0"];
+        let policy_only = ["algorithm.phases.critic_until=0.0", "algorithm.phases.policy_from=0.0"];
         for (name, largest) in gradients(&case.config(&policy_only), &data) {
             assert_eq!(largest > 0.0, name == "policy", "{}: `{name}` {largest}", case.name);
         }
-        let critic_only = ["algorithm.phases.policy_from=1000"];
+        let critic_only = ["algorithm.phases.policy_from=1.0"];
         for (name, largest) in gradients(&case.config(&critic_only), &data) {
             assert_eq!(largest > 0.0, name != "policy", "{}: `{name}` {largest}", case.name);
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::sampler::{Column, RowsId};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value, Window};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::Learned;
 
 /// What an algorithm must know of the data and the run.
@@ -82,25 +82,51 @@ impl GoalAction {
 }
 
 /// Which updates train what; a critic and a policy may learn together or one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Phases {
-    /// Updates after which critic and distance stand still; none means they learn throughout.
-    pub critic_until: Option<u64>,
-    /// The first update of the policy.
-    pub policy_from: u64,
+    /// The share of all updates after which critic and distance stand still; 1 never stops them.
+    pub critic_until: f64,
+    /// The share of all updates after which the policy begins to learn; 0 begins at once.
+    pub policy_from: f64,
+}
+
+impl Default for Phases {
+    fn default() -> Self {
+        Self { critic_until: 1.0, policy_from: 0.0 }
+    }
 }
 
 impl Phases {
     /// The updates of the critic and the distance.
     pub fn critic(&self, steps: u64) -> Window {
-        Window { from: 0, until: self.critic_until.unwrap_or(steps).min(steps) }
+        Window { from: 0, until: share(self.critic_until, steps) }
     }
 
     /// The updates of the policy.
     pub fn policy(&self, steps: u64) -> Window {
-        Window { from: self.policy_from, until: steps }
+        Window { from: share(self.policy_from, steps), until: steps }
     }
+
+    /// Checks that both are shares.
+    ///
+    /// # Errors
+    /// Names the one that is not.
+    pub fn check(&self) -> Result<()> {
+        for (key, value) in [("critic_until", self.critic_until), ("policy_from", self.policy_from)] {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(Error::input(format!(
+                    "`algorithm.phases.{key}` is `{value}`, expected a share of the updates, 0 to 1"
+                ))
+                .hint("0.5 is half of `train.steps`"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn share(share: f64, steps: u64) -> u64 {
+    (share * steps as f64).round() as u64
 }
 
 /// The learners, by name.
@@ -156,8 +182,14 @@ impl Config {
     /// Choices that do not fit each other or the data.
     pub fn build(&self, problem: Problem, parameters: &mut Parameters) -> Result<Learner> {
         Ok(match self {
-            Self::Cmd1(config) => Learner::Cmd1(cmd1::Cmd1::new(config, problem, parameters)?),
-            Self::Cmd2(config) => Learner::Cmd2(cmd2::Cmd2::new(config, problem, parameters)?),
+            Self::Cmd1(config) => {
+                config.phases.check()?;
+                Learner::Cmd1(cmd1::Cmd1::new(config, problem, parameters)?)
+            }
+            Self::Cmd2(config) => {
+                config.phases.check()?;
+                Learner::Cmd2(cmd2::Cmd2::new(config, problem, parameters)?)
+            }
         })
     }
 }

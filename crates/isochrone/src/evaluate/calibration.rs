@@ -287,7 +287,7 @@ mod tests {
         let judge = |goal: usize, start: usize| {
             let optimal = nats((start + 1) as f64 + 0.1 * goal as f64);
             let closure = 2.0 * optimal;
-            let seen = if start % 3 == 0 { f64::INFINITY } else { closure };
+            let seen = if start.is_multiple_of(3) { f64::INFINITY } else { closure };
             let lost = start % 7 == 6;
             let closure = if lost { f64::INFINITY } else { closure };
             let seen = if lost { f64::INFINITY } else { seen };

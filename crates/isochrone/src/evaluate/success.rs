@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -126,10 +125,7 @@ impl<'a> Guides<'a> {
         let (mut trees, mut fields) = (Vec::new(), Vec::new());
         match control {
             Control::Policy => {}
-            Control::Graph(graph) => {
-                trees =
-                    goals.par_iter().map(|goal| graph.tree(goal)).collect::<Result<Vec<Tree>>>()?;
-            }
+            Control::Graph(graph) => trees = graph.trees(&goals)?,
             Control::Greedy(greedy) => fields = greedy.fields(&goals.concat()),
         }
         Ok(Self { control, places, trees, fields })

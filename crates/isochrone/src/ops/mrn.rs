@@ -85,7 +85,7 @@ impl Mrn {
         let mut across = vec![T::ZERO; width * stride];
         transpose(to, width, &mut across, stride);
         let (mut norms, mut picks) =
-            (vec![T::ZERO; self.components * columns], vec![0; self.components * columns]);
+            (vec![T::ZERO; self.components * stride], vec![0; self.components * stride]);
         for (out, from) in out.chunks_exact_mut(columns).zip(from.chunks_exact(width)) {
             row(*self, from, &across, out, &mut norms, &mut picks);
         }
@@ -93,7 +93,8 @@ impl Mrn {
 }
 
 wide_kernel! {
-    /// One row against all columns: distances, and per component norms and indices of maxima.
+    /// One row against all columns: distances, and per component norms and indices of maxima, whose
+    /// rows are whole lanes.
     fn row<T>(
         shape: Mrn,
         from: &'k [T],
@@ -106,7 +107,6 @@ wide_kernel! {
         let stride = lanes(columns);
         let width = shape.maxima + shape.squares;
         for block in (0..columns).step_by(LANES) {
-            let valid = LANES.min(columns - block);
             let mut total = [T::ZERO; LANES];
             for component in 0..shape.components {
                 let first = component * width;
@@ -116,9 +116,8 @@ wide_kernel! {
                     let (x, y) = (from[first + m], lane(m));
                     for l in 0..LANES {
                         let difference = x - y[l];
-                        let larger = difference > best[l];
-                        best[l] = if larger { difference } else { best[l] };
-                        index[l] = if larger { m as u32 } else { index[l] };
+                        index[l] = if difference > best[l] { m as u32 } else { index[l] };
+                        best[l] = best[l].at_least(difference);
                     }
                 }
                 let mut sum = [T::ZERO; LANES];
@@ -133,13 +132,13 @@ wide_kernel! {
                     sum[l] = sum[l].sqrt();
                     total[l] += best[l] + sum[l];
                 }
-                let place = component * columns + block;
-                norms[place..place + valid].copy_from_slice(&sum[..valid]);
-                picks[place..place + valid].copy_from_slice(&index[..valid]);
+                let place = component * stride + block;
+                norms[place..place + LANES].copy_from_slice(&sum);
+                picks[place..place + LANES].copy_from_slice(&index);
             }
             let share = shape.share();
-            for l in 0..valid {
-                distances[block + l] = total[l] * share;
+            for (distance, total) in distances[block..].iter_mut().zip(total) {
+                *distance = total * share;
             }
         }
     }
@@ -169,111 +168,161 @@ fn pair_backward<T: Scalar>(
     }
 }
 
-/// What the backward half of all pairs reads. `weights` are W, component by component in each row.
+/// What the backward half of all pairs reads. Rows of `shares`, `weights` and `picks` are whole
+/// lanes; those of the last two stand component by component.
 #[derive(Clone, Copy)]
 struct Pairs<'a, T> {
     shape: Mrn,
-    columns: usize,
+    /// Numbers of a row of pairs.
+    stride: usize,
     from: &'a [T],
-    to: &'a [T],
-    gradient: &'a [T],
+    /// The ends, transposed.
+    across: &'a [T],
+    /// G / K, and 0 beyond the last column.
+    shares: &'a [T],
+    /// W.
     weights: &'a [T],
     picks: &'a [u32],
 }
 
-/// One side of all pairs: its rows, the other side's, and how far apart numbers of a pair stand.
-#[derive(Clone, Copy)]
-struct OneSide<'a, T> {
-    mine: &'a [T],
-    others: &'a [T],
-    /// From one row of this side to the next in a matrix of pairs.
-    along: usize,
-    /// From one row of the other side to the next.
-    across: usize,
-    sign: T,
+impl<'a, T> Pairs<'a, T> {
+    /// The lanes of shares of a row.
+    #[inline(always)]
+    fn shares(&self, row: usize) -> &'a [[T; LANES]] {
+        whole(&self.shares[row * self.stride..][..self.stride])
+    }
+
+    /// The lanes of W and of picks of a row and component.
+    #[inline(always)]
+    fn parts(&self, row: usize, component: usize) -> (&'a [[T; LANES]], &'a [[u32; LANES]]) {
+        let first = (row * self.shape.components + component) * self.stride;
+        let places = first..first + self.stride;
+        (whole(&self.weights[places.clone()]), whole(&self.picks[places]))
+    }
+
+    /// The lanes of a coordinate of all ends.
+    #[inline(always)]
+    fn ends(&self, coordinate: usize) -> &'a [[T; LANES]] {
+        whole(&self.across[coordinate * self.stride..][..self.stride])
+    }
 }
 
-impl<'a, T: Scalar> Pairs<'a, T> {
-    fn starts(&self) -> OneSide<'a, T> {
-        OneSide { mine: self.from, others: self.to, along: self.columns, across: 1, sign: T::ONE }
-    }
+#[inline(always)]
+fn whole<T>(numbers: &[T]) -> &[[T; LANES]] {
+    numbers.as_chunks().0
+}
 
-    fn ends(&self) -> OneSide<'a, T> {
-        OneSide { mine: self.to, others: self.from, along: 1, across: self.columns, sign: -T::ONE }
+/// Adds what lanes of pairs give to coordinate `m` of the maximum: their share where they picked it.
+#[inline(always)]
+fn add_picked<T: Scalar>(
+    sums: &mut [T; LANES],
+    m: usize,
+    shares: &[T; LANES],
+    picks: &[u32; LANES],
+) {
+    for l in 0..LANES {
+        sums[l] = if picks[l] == m as u32 { sums[l] + shares[l] } else { sums[l] };
     }
+}
 
-    /// Where the numbers of `row` and `component` begin among weights and picks, and how far apart
-    /// those of neighbouring pairs stand.
-    #[inline(always)]
-    fn places(&self, side: &OneSide<'a, T>, row: usize, component: usize) -> (usize, usize) {
-        let components = self.shape.components;
-        let scale = |stride: usize| if stride == 1 { 1 } else { components * stride };
-        (component * self.columns + row * scale(side.along), scale(side.across))
+/// Adds what lanes of pairs give to a coordinate of the norm.
+#[inline(always)]
+fn add_weighed<T: Scalar>(sums: &mut [T; LANES], from: T, to: &[T; LANES], weights: &[T; LANES]) {
+    for l in 0..LANES {
+        sums[l] += weights[l] * (from - to[l]);
+    }
+}
+
+/// The sum of all lanes, joined in halves.
+#[inline(always)]
+fn join<T: Scalar>(mut sums: [T; LANES]) -> T {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for l in 0..half {
+            sums[l] += sums[l + half];
+        }
+        half /= 2;
+    }
+    sums[0]
+}
+
+wide_kernel! {
+    /// Writes the shares G / K of a row and turns its norms into W = G / (K ‖u − v‖), 0 where the
+    /// norm is 0.
+    fn weigh<T>(shape: Mrn, gradient: &'k [T], shares: &'k mut [T], norms: &'k mut [T]) {
+        let length = gradient.len();
+        shares[length..].fill(T::ZERO);
+        for (share, &g) in shares.iter_mut().zip(gradient) {
+            *share = g * shape.share();
+        }
+        for norms in norms.chunks_exact_mut(shares.len()) {
+            for (norm, &share) in norms.iter_mut().zip(&*shares) {
+                let weight = share / *norm;
+                *norm = if *norm > T::ZERO { weight } else { T::ZERO };
+            }
+        }
     }
 }
 
 wide_kernel! {
-    /// Turns norms into W = G / (K ‖u − v‖), 0 where the norm is 0.
-    fn weigh<T>(shape: Mrn, columns: usize, gradient: &'k [T], norms: &'k mut [T]) {
-        let rows = gradient.chunks_exact(columns);
-        for (gradient, norms) in rows.zip(norms.chunks_exact_mut(columns * shape.components)) {
-            for norms in norms.chunks_exact_mut(columns) {
-                for (norm, &g) in norms.iter_mut().zip(gradient) {
-                    let weight = g * shape.share() / *norm;
-                    *norm = if *norm > T::ZERO { weight } else { T::ZERO };
+    /// Adds the gradient of consecutive starts, from row `first`: sums along rows of pairs.
+    fn starts_backward<T>(pairs: Pairs<'k, T>, first: usize, targets: &'k mut [T]) {
+        let (shape, width) = (pairs.shape, pairs.shape.width());
+        for component in 0..shape.components {
+            for m in 0..shape.maxima + shape.squares {
+                let coordinate = component * (shape.maxima + shape.squares) + m;
+                for (at, target) in targets.chunks_exact_mut(width).enumerate() {
+                    let row = first + at;
+                    let (weights, picks) = pairs.parts(row, component);
+                    let mut sums = [T::ZERO; LANES];
+                    if m < shape.maxima {
+                        for (shares, picks) in pairs.shares(row).iter().zip(picks) {
+                            add_picked(&mut sums, m, shares, picks);
+                        }
+                    } else {
+                        let from = pairs.from[row * width + coordinate];
+                        for (to, weights) in pairs.ends(coordinate).iter().zip(weights) {
+                            add_weighed(&mut sums, from, to, weights);
+                        }
+                    }
+                    target[coordinate] += join(sums);
                 }
             }
         }
     }
 }
 
-/// Coordinates summed at once, in registers.
-const BLOCK: usize = 16;
-
 wide_kernel! {
-    /// Adds the gradient of consecutive rows of one side, from row `first`.
-    fn side_backward<T>(
-        pairs: Pairs<'k, T>,
-        side: OneSide<'k, T>,
-        first: usize,
-        targets: &'k mut [T],
-    ) {
-        let shape = pairs.shape;
-        let (width, part) = (shape.width(), shape.maxima + shape.squares);
-        let others = side.others.len() / width;
-        for (at, target) in targets.chunks_exact_mut(width).enumerate() {
-            let row = first + at;
-            let mine = &side.mine[row * width..][..width];
-            for component in 0..shape.components {
-                let start = component * part;
-                let (base, step) = pairs.places(&side, row, component);
-                for other in 0..others {
-                    let pick = pairs.picks[base + other * step];
-                    if pick != NONE {
-                        let g = pairs.gradient[row * side.along + other * side.across];
-                        target[start + pick as usize] += g * shape.share() * side.sign;
-                    }
-                }
-                for block in (start + shape.maxima..start + part).step_by(BLOCK) {
-                    let length = BLOCK.min(start + part - block);
-                    let mut point = [T::ZERO; BLOCK];
-                    point[..length].copy_from_slice(&mine[block..block + length]);
-                    let mut sum = [T::ZERO; BLOCK];
-                    for other in 0..others {
-                        let weight = pairs.weights[base + other * step];
-                        let place = &side.others[other * width + block..][..length];
-                        if let Some(place) = place.as_array::<BLOCK>() {
-                            for l in 0..BLOCK {
-                                sum[l] += weight * (point[l] - place[l]);
-                            }
-                        } else {
-                            for l in 0..length {
-                                sum[l] += weight * (point[l] - place[l]);
+    /// Adds the gradient of the ends in lanes `lane`: sums down rows of pairs, two coordinates at
+    /// once.
+    fn ends_backward<T>(pairs: Pairs<'k, T>, lane: usize, targets: &'k mut [T]) {
+        let (shape, width) = (pairs.shape, pairs.shape.width());
+        let part = shape.maxima + shape.squares;
+        for component in 0..shape.components {
+            let halves = [(0, shape.maxima), (shape.maxima, part)];
+            for (half, (start, end)) in halves.into_iter().enumerate() {
+                for m in (start..end).step_by(2) {
+                    let both = [m, (m + 1).min(end - 1)];
+                    let coordinates = both.map(|m| component * part + m);
+                    let to = coordinates.map(|coordinate| &pairs.ends(coordinate)[lane]);
+                    let mut sums = [[T::ZERO; LANES]; 2];
+                    for (row, from) in pairs.from.chunks_exact(width).enumerate() {
+                        let (weights, picks) = pairs.parts(row, component);
+                        let (weights, picks) = (&weights[lane], &picks[lane]);
+                        for (at, sums) in sums.iter_mut().enumerate() {
+                            if half == 0 {
+                                add_picked(sums, both[at], &pairs.shares(row)[lane], picks);
+                            } else {
+                                add_weighed(sums, from[coordinates[at]], to[at], weights);
                             }
                         }
                     }
-                    let block = &mut target[block..block + length];
-                    block.iter_mut().zip(sum).for_each(|(t, sum)| *t += sum);
+                    for (at, target) in targets.chunks_exact_mut(width).enumerate() {
+                        target[coordinates[0]] -= sums[0][at];
+                        if both[1] > m {
+                            target[coordinates[1]] -= sums[1][at];
+                        }
+                    }
                 }
             }
         }
@@ -291,23 +340,24 @@ impl<T: Scalar> Operation<T> for Pairwise {
         "mrn"
     }
 
-    /// The ends, transposed, and the norm of every pair and component.
+    /// The ends, transposed, a share for every pair, and a norm for every pair and component.
     fn saved(&self) -> usize {
-        self.shape.width() * lanes(self.columns) + self.rows * self.columns * self.shape.components
+        let Self { shape, rows, columns } = *self;
+        (shape.width() + rows * (1 + shape.components)) * lanes(columns)
     }
 
     fn indices(&self) -> usize {
-        self.rows * self.columns * self.shape.components
+        self.rows * self.shape.components * lanes(self.columns)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
-        let Self { shape, columns, .. } = *self;
-        let width = shape.width();
+        let Self { shape, rows, columns } = *self;
+        let (width, stride) = (shape.width(), lanes(columns));
         let (from, to) = (run.input(0), run.input(1));
-        let (across, norms) = run.saved.split_at_mut(width * lanes(columns));
-        transpose(to, width, across, lanes(columns));
-        let across = &*across;
-        let parts = columns * shape.components;
+        let (across, kept) = run.saved.split_at_mut(width * stride);
+        transpose(to, width, across, stride);
+        let (across, norms) = (&*across, &mut kept[rows * stride..]);
+        let parts = stride * shape.components;
         run.threads.parts3(
             (run.output, ROWS * columns),
             (norms, ROWS * parts),
@@ -325,21 +375,28 @@ impl<T: Scalar> Operation<T> for Pairwise {
     }
 
     fn backward(&self, mut run: Backward<'_, T>) {
-        let Self { shape, columns, .. } = *self;
-        let width = shape.width();
-        let gradient = &*std::mem::take(&mut run.output_gradient);
-        let norms = &mut std::mem::take(&mut run.saved)[width * lanes(columns)..];
-        weigh(shape, columns, gradient, norms);
-        let (from, to) = (run.input(0), run.input(1));
-        let pairs =
-            Pairs { shape, columns, from, to, gradient, weights: norms, picks: run.indices };
-        let threads = run.threads;
-        for (input, side) in [(0, pairs.starts()), (1, pairs.ends())] {
-            if let Some(target) = run.input_gradient(input) {
-                threads.parts(target, ROWS * width, |part, targets| {
-                    side_backward(pairs, side, part * ROWS, targets);
-                });
-            }
+        let Self { shape, rows, columns } = *self;
+        let (width, stride) = (shape.width(), lanes(columns));
+        let gradient = std::mem::take(&mut run.output_gradient);
+        let (across, kept) = std::mem::take(&mut run.saved).split_at_mut(width * stride);
+        let (shares, norms) = kept.split_at_mut(rows * stride);
+        run.threads.parts3(
+            (gradient, columns),
+            (shares, stride),
+            (norms, stride * shape.components),
+            |_, gradient, shares, norms| weigh(shape, gradient, shares, norms),
+        );
+        let (from, picks, threads) = (run.input(0), run.indices, run.threads);
+        let pairs = Pairs { shape, stride, from, across, shares, weights: norms, picks };
+        if let Some(target) = run.input_gradient(0) {
+            threads.parts(target, ROWS * width, |part, targets| {
+                starts_backward(pairs, part * ROWS, targets);
+            });
+        }
+        if let Some(target) = run.input_gradient(1) {
+            threads.parts(target, LANES * width, |part, targets| {
+                ends_backward(pairs, part, targets);
+            });
         }
     }
 }

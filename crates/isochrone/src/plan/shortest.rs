@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 /// A one-way edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,11 +15,10 @@ pub(super) struct Edge {
     pub(super) rows: u32,
 }
 
-/// Edges between `nodes` nodes, found by where they lead.
+/// Edges between nodes, sorted by where they lead.
 pub(super) struct Edges {
     pub(super) list: Vec<Edge>,
-    /// Edge numbers, those that lead to node 0 first; those of node n end at `ends[n]`.
-    incoming: Vec<u32>,
+    /// The edges that lead to node n end here in the list.
     ends: Vec<usize>,
 }
 
@@ -30,22 +30,20 @@ pub(super) struct Ways {
 }
 
 impl Edges {
+    /// `list` must be sorted by where the edges lead.
     pub(super) fn new(nodes: usize, list: Vec<Edge>) -> Self {
-        let mut incoming: Vec<u32> = (0..list.len() as u32).collect();
-        incoming.sort_by_key(|&edge| list[edge as usize].to);
-        let ends = (0..nodes)
-            .map(|node| incoming.partition_point(|&edge| list[edge as usize].to as usize <= node))
-            .collect();
-        Self { list, incoming, ends }
+        let end = |node| list.partition_point(|edge| edge.to as usize <= node);
+        let ends = (0..nodes).map(end).collect();
+        Self { list, ends }
     }
 
     fn nodes(&self) -> usize {
         self.ends.len()
     }
 
-    fn leading_to(&self, node: usize) -> &[u32] {
+    fn leading_to(&self, node: usize) -> Range<usize> {
         let begin = if node == 0 { 0 } else { self.ends[node - 1] };
-        &self.incoming[begin..self.ends[node]]
+        begin..self.ends[node]
     }
 
     /// The ways to `goals`, each given with the steps that remain from it.
@@ -66,12 +64,12 @@ impl Edges {
             if done > steps[node] {
                 continue;
             }
-            for &index in self.leading_to(node) {
-                let edge = self.list[index as usize];
+            for index in self.leading_to(node) {
+                let edge = self.list[index];
                 let (before, total) = (edge.from as usize, edge.steps + done);
                 if total < steps[before] {
                     steps[before] = total;
-                    first_edges[before] = Some(index);
+                    first_edges[before] = Some(index as u32);
                     queue.push(entry(total, before));
                 }
             }
@@ -88,12 +86,13 @@ mod tests {
 
     fn random_edges(nodes: u32, count: usize, seed: u64, weight: impl Fn(u32) -> f32) -> Vec<Edge> {
         let mut draws = Stream::new(seed, Purpose(0)).draws(0, 0);
-        (0..count)
-            .map(|_| {
-                let (from, to) = (draws.below(nodes), draws.below(nodes));
-                Edge { from, to, steps: weight(draws.below(9)), rows: 1 }
-            })
-            .collect()
+        let mut edge = |_| {
+            let (from, to) = (draws.below(nodes), draws.below(nodes));
+            Edge { from, to, steps: weight(draws.below(9)), rows: 1 }
+        };
+        let mut edges: Vec<Edge> = (0..count).map(&mut edge).collect();
+        edges.sort_by_key(|edge| edge.to);
+        edges
     }
 
     #[test]

@@ -88,6 +88,19 @@ impl Default for EvaluationConfig {
     }
 }
 
+/// The settings that a learner was tuned to on a world, as TOML; none where nobody did.
+pub fn preset(world: World, algorithm: &str) -> Option<&'static str> {
+    match (world, algorithm) {
+        (World::Pinwheel | World::PinwheelShortcut, "cmd1") => {
+            Some(include_str!("../../presets/pinwheel-cmd1.toml"))
+        }
+        (World::Pinwheel | World::PinwheelShortcut, "cmd2") => {
+            Some(include_str!("../../presets/pinwheel-cmd2.toml"))
+        }
+        _ => None,
+    }
+}
+
 /// γ where neither the config nor a world says otherwise.
 const FILE_DISCOUNT: f64 = 0.99;
 
@@ -302,6 +315,10 @@ fn set(table: &mut Table, setting: &str) -> Result<()> {
             .ok_or_else(|| Error::input(format!("`{path}`: `{key}` is a value, not a section")))
             .map_err(|error| error.hint(SEE_CONFIG))?;
     }
+    // Another kind of thing begins with its own defaults.
+    if ["name", "kind"].contains(&last) && inside.get(last).is_some_and(|old| *old != value) {
+        inside.clear();
+    }
     inside.insert(last.to_owned(), value);
     Ok(())
 }
@@ -369,6 +386,17 @@ mod tests {
             assert!(wrong.contains(bad.split('=').next().unwrap()), "{bad}: {wrong}");
         }
         assert!(!message("a = [", &[]).contains('\n'));
+    }
+
+    #[test]
+    fn every_preset_is_a_config_and_another_kind_begins_anew() {
+        for name in algorithms::Config::NAMES {
+            let text = preset(World::Pinwheel, name).unwrap();
+            assert_eq!(RunConfig::parse(text, &[]).unwrap().algorithm.name(), name);
+            let other = RunConfig::parse(text, &["algorithm.extraction.name=awr".into()]).unwrap();
+            assert!(other.to_toml().unwrap().contains("name = \"awr\""));
+        }
+        assert_eq!(preset(World::Roads, "cmd1"), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod folder;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub use config::{DataConfig, EvaluationConfig, RunConfig};
+pub use config::{DataConfig, EvaluationConfig, RunConfig, preset};
 pub use folder::{Listed, Status, list, newest_snapshot, open_model, read_config};
 
 use crate::checkpoint::{Disk, Files, Lock, Snapshot, fingerprint, latest, save_step};

@@ -1,0 +1,342 @@
+//! `isochrone demo`: data, two learners, checks against the truth and a picture, in one command.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use isochrone::checkpoint::{Disk, Files};
+use isochrone::engine::Threads;
+use isochrone::evaluate::{Audit, Success};
+use isochrone::model::Model;
+use isochrone::report::{Panel, pictures as draw};
+use isochrone::run::{self, Origin, RunConfig, Source};
+use isochrone::simulate::{World, pinwheel};
+use isochrone::{Error, Result, ledger};
+use serde::Serialize;
+
+use crate::examiner::{self, Against, Examiner, Steering};
+use crate::output::{Bars, say, say_json};
+use crate::pictures::Plane;
+use crate::signals::Signals;
+use crate::{train, wording};
+
+/// The two learners, each in a folder of its name.
+const LEARNERS: [&str; 2] = ["cmd2", "cmd1"];
+
+/// Learns from a small world with both algorithms and checks them against exact answers.
+///
+/// Takes about a minute on two cores. Run again in the same folder, it goes on or repeats the checks.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  isochrone demo
+  isochrone demo --out runs/another --seed 1 --json")]
+pub struct Demo {
+    /// Where everything is kept
+    #[arg(long, short, default_value = "runs/demo")]
+    out: PathBuf,
+    /// The seed of both runs
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Threads to use [default: all cores]
+    #[arg(long, short)]
+    threads: Option<usize>,
+    /// Prints the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything the demo says; printed as lines, written as `summary.json`.
+#[derive(Serialize)]
+struct Summary {
+    dataset: Facts,
+    learners: Vec<Learner>,
+    /// What a number of steps means.
+    steps: String,
+    wrote: Vec<PathBuf>,
+}
+
+/// The data in numbers.
+#[derive(Serialize)]
+struct Facts {
+    source: String,
+    trajectories: usize,
+    steps: usize,
+    families: usize,
+    discount: f64,
+    horizon: usize,
+}
+
+/// What one learner came to.
+#[derive(Serialize)]
+struct Learner {
+    name: String,
+    training: Training,
+    audit: Audit,
+    against_exact: Option<Against>,
+    policy: Option<Success>,
+    graph: Option<Success>,
+}
+
+/// How one run went, read from its tables.
+#[derive(Serialize)]
+struct Training {
+    updates: u64,
+    seconds: f64,
+    updates_per_second: f64,
+    /// The critic's last loss, in nats.
+    critic: Option<f64>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Demo) -> Result<()> {
+    let threads = train::thread_count(arguments.threads)?;
+    let jobs = jobs(arguments)?;
+    let [(config, _), ..] = &jobs[..] else { return Ok(()) };
+    let source = run::open_source(&config.data)?;
+    let facts = Facts::of(config, &source);
+    if !arguments.json {
+        say(&facts.line())?;
+    }
+    let signals = Signals::listen()?;
+    let (models, trained) = learn(&jobs, &source, threads, &signals)?;
+    let training = jobs.iter().map(|(config, folder)| Training::of(config, folder));
+    let training = training.collect::<Result<Vec<_>>>()?;
+    // Where the bars stand on the terminal they have said it.
+    let shown = trained && std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+    if !(arguments.json || shown) {
+        for ((_, folder), training) in jobs.iter().zip(&training) {
+            say(&training.line(&name(folder)))?;
+        }
+    }
+    let spinner = Bars::new().spinner("check");
+    let checked = check(&source, &jobs, &models, &arguments.out, threads);
+    spinner.finish_and_clear();
+    if let Some(signal) = signals.received() {
+        return Err(Error::Interrupted(signal));
+    }
+    let (checked, mut wrote) = checked?;
+    wrote.extend(jobs.iter().map(|(_, folder)| folder.join("model.safetensors")));
+    wrote.push(arguments.out.join("summary.json"));
+    let learners = checked.into_iter().zip(training).zip(&jobs);
+    let learners =
+        learners.map(|((checked, training), (_, folder))| checked.learner(folder, training));
+    let summary = Summary {
+        learners: learners.collect(),
+        steps: wording::meaning(facts.discount),
+        dataset: facts,
+        wrote,
+    };
+    summary.write(&arguments.out)?;
+    if arguments.json { say_json(&summary) } else { summary.tell() }
+}
+
+fn name(folder: &Path) -> String {
+    folder.file_name().and_then(|name| name.to_str()).unwrap_or("run").to_owned()
+}
+
+fn jobs(arguments: &Demo) -> Result<Vec<(RunConfig, PathBuf)>> {
+    let job = |name: &&str| {
+        let preset = run::preset(World::Pinwheel, name).unwrap_or_default();
+        let config = RunConfig::parse(preset, &[format!("seed={}", arguments.seed)])?;
+        Ok((config, arguments.out.join(name)))
+    };
+    LEARNERS.iter().map(job).collect()
+}
+
+/// Trains what is not trained yet, side by side; the models, and whether any was trained now.
+fn learn(
+    jobs: &[(RunConfig, PathBuf)],
+    source: &Source,
+    threads: usize,
+    signals: &Signals,
+) -> Result<(Vec<Model>, bool)> {
+    let complete = |(config, folder): &&(RunConfig, PathBuf)| {
+        let same = run::read_config(folder).and_then(|old| old.differences(config));
+        folder.join("model.safetensors").exists() && same.is_ok_and(|keys| keys.is_empty())
+    };
+    let left: Vec<_> = jobs.iter().filter(|job| !complete(job)).cloned().collect();
+    if !left.is_empty() {
+        let results = train::train_all(&left, source, &Origin::default(), threads, signals)?;
+        for result in results {
+            result?;
+        }
+    }
+    let models = jobs.iter().map(|(_, folder)| run::open_model(folder)).collect::<Result<_>>()?;
+    Ok((models, !left.is_empty()))
+}
+
+/// What is asked of one model.
+struct Checked {
+    audit: Audit,
+    against_exact: Option<Against>,
+    policy: Option<Success>,
+    graph: Option<Success>,
+}
+
+impl Checked {
+    fn learner(self, folder: &Path, training: Training) -> Learner {
+        let Self { audit, against_exact, policy, graph } = self;
+        Learner { name: name(folder), training, audit, against_exact, policy, graph }
+    }
+}
+
+/// Asks every model the same questions and draws the picture; what was found and written.
+fn check(
+    source: &Source,
+    jobs: &[(RunConfig, PathBuf)],
+    models: &[Model],
+    out: &Path,
+    threads: usize,
+) -> Result<(Vec<Checked>, Vec<PathBuf>)> {
+    let pool = Threads::new(threads)?;
+    let (config, _) = &jobs[0];
+    let examiner = pool.enter(|| Examiner::new(config, source))?;
+    let ask = &|(model, (config, _)): (&Model, &(RunConfig, PathBuf))| {
+        pool.enter(|| question(model, config, &examiner))
+    };
+    let pairs = models.iter().zip(jobs);
+    let answers: Vec<Result<(Checked, Option<Panel>)>> = if threads == 1 {
+        pairs.map(ask).collect()
+    } else {
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = pairs.map(|pair| scope.spawn(move || ask(pair))).collect();
+            asked.into_iter().map(|one| one.join().expect("a check does not panic")).collect()
+        })
+    };
+    let answers = answers.into_iter().collect::<Result<Vec<_>>>()?;
+    let (checked, panels): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
+    let Some(plane) = Plane::of(source) else { return Ok((checked, Vec::new())) };
+    let referee = examiner.referee().map(|referee| (referee, config.discount()));
+    let panels = panels.into_iter().flatten().collect();
+    let picture = plane.isochrones(panels, crate::pictures::PINWHEEL, referee)?;
+    let target = out.join("isochrones");
+    draw::isochrones(&picture, &target)?;
+    Ok((checked, ["png", "svg"].map(|ending| target.with_extension(ending)).to_vec()))
+}
+
+/// The answers of one model and its map.
+fn question(
+    model: &Model,
+    config: &RunConfig,
+    examiner: &Examiner<'_>,
+) -> Result<(Checked, Option<Panel>)> {
+    let graph = examiner::graph(model, examiner.source())?;
+    let checked = Checked {
+        audit: examiner.audit(model)?,
+        against_exact: examiner.against_exact(model)?,
+        policy: examiner.success(model, Steering::Policy, &graph)?,
+        graph: examiner.success(model, Steering::Graph, &graph)?,
+    };
+    let Some(plane) = Plane::of(examiner.source()) else { return Ok((checked, None)) };
+    let ends = plane.ends(&graph)?;
+    let path = graph.path(&ends.start, &ends.goal)?;
+    let panel = plane.panel(model, &wording::algorithm(config), ends.goal, &path.states)?;
+    Ok((checked, Some(panel)))
+}
+
+impl Facts {
+    fn of(config: &RunConfig, source: &Source) -> Self {
+        let dataset = &source.dataset;
+        let world = source.world.as_ref();
+        Self {
+            source: config.data.source.clone(),
+            trajectories: dataset.trajectories(),
+            steps: dataset.rows() - dataset.trajectories(),
+            families: world.map_or(0, |opened| opened.family_names.len()),
+            discount: config.discount(),
+            horizon: world.map_or(0, |opened| opened.environment.horizon()),
+        }
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "dataset   {}, {} trajectories, {} steps, {} path families (no family passes a corner)",
+            self.source,
+            wording::grouped(self.trajectories as u64),
+            wording::grouped(self.steps as u64),
+            self.families
+        )
+    }
+}
+
+impl Training {
+    /// Reads what the run in `folder` wrote down.
+    fn of(config: &RunConfig, folder: &Path) -> Result<Self> {
+        let timing = ledger::read(&folder.join("timing.csv"))?;
+        let steps = timing.column("step").unwrap_or_default();
+        let rates = timing.column("time/updates_per_second").unwrap_or_default();
+        let mut before = 0.0;
+        let mut seconds = 0.0;
+        for (step, rate) in steps.into_iter().zip(rates) {
+            seconds += (step - before) / rate;
+            before = step;
+        }
+        let losses = ledger::read(&folder.join("metrics.csv"))?.column("training/critic/loss");
+        let critic = losses.and_then(|losses| losses.into_iter().rfind(|loss| loss.is_finite()));
+        let updates = config.train.steps;
+        Ok(Self { updates, seconds, updates_per_second: updates as f64 / seconds, critic })
+    }
+
+    fn line(&self, name: &str) -> String {
+        format!(
+            "train     {name}  {} updates in {:.0} s   critic {}   {:.0} updates/s",
+            wording::grouped(self.updates),
+            self.seconds,
+            wording::maybe(self.critic, 2),
+            self.updates_per_second
+        )
+    }
+}
+
+impl Summary {
+    fn write(&self, out: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|error| Error::input(format!("the summary cannot be written: {error}")))?;
+        let (path, partial) = (out.join("summary.json"), out.join("summary.partial"));
+        Disk.write(&partial, text.as_bytes())
+            .and_then(|()| Disk.rename(&partial, &path))
+            .map_err(|error| Error::disk("write", &path, error))
+    }
+
+    fn tell(&self) -> Result<()> {
+        for learner in &self.learners {
+            say(&format!("check     {}  {}", learner.name, wording::triangle(&learner.audit)))?;
+        }
+        for learner in &self.learners {
+            if let Some(against) = &learner.against_exact {
+                say(&format!("check     {}  {}", learner.name, wording::against(against)))?;
+            }
+        }
+        let tasks = self.learners.iter().find_map(|learner| learner.policy.as_ref());
+        let tasks = tasks.map_or(0, |success| success.overall.tasks as u64);
+        say(&format!(
+            "reach     {}   (policy; {} fixed pairs, within {} steps, radius {})",
+            self.reached(|learner| learner.policy.as_ref()),
+            wording::grouped(tasks),
+            self.dataset.horizon,
+            pinwheel::RADIUS
+        ))?;
+        say(&format!(
+            "reach     {}   (the same policy along the graph planner's waypoints)",
+            self.reached(|learner| learner.graph.as_ref())
+        ))?;
+        say(&format!("steps     {}", self.steps))?;
+        let wrote = self.wrote.iter().filter(|path| path.extension().is_none_or(|it| it != "svg"));
+        let wrote: Vec<String> = wrote.map(|path| path.display().to_string()).collect();
+        say(&format!("wrote     {}", wrote.join("  ")))
+    }
+
+    /// The success of every learner on all pairs and on stitched ones.
+    fn reached(&self, success: impl Fn(&Learner) -> Option<&Success>) -> String {
+        let rates = |rate: &dyn Fn(&Success) -> Option<f64>| {
+            let one = |learner: &Learner| {
+                let found = success(learner).and_then(rate);
+                let found = wording::maybe(found.map(|rate| 100.0 * rate), 1);
+                format!("{} {found} %", learner.name)
+            };
+            self.learners.iter().map(one).collect::<Vec<_>>().join("  ")
+        };
+        let all = rates(&|success| Some(success.overall.rate));
+        let stitched = rates(&|success| success.stitched.map(|rate| rate.rate));
+        format!("all pairs {all}     never seen together {stitched}")
+    }
+}

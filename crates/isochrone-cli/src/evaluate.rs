@@ -1,0 +1,291 @@
+//! `isochrone evaluate`: how often goals are reached, and how learned steps agree with exact ones.
+
+use std::path::{Path, PathBuf};
+
+use isochrone::evaluate::{Audit, Success};
+use isochrone::model::Model;
+use isochrone::plan::Graph;
+use isochrone::report::pictures as draw;
+use isochrone::{Error, Result};
+use serde::Serialize;
+
+use crate::examiner::{self, Against, Examiner, Steering};
+use crate::opened::{OpenRun, seed_folders};
+use crate::output::{Bars, say, say_json};
+use crate::pictures::{self, Plane};
+use crate::{seeds, wording};
+
+/// Measures a complete run: success by class, agreement with exact steps, triangle inequality.
+///
+/// A folder with several seeds (`RUN/seed-0`, `RUN/seed-1`, …) gives means over them.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  isochrone evaluate runs/demo/cmd2
+  isochrone evaluate runs/pinwheel-cmd1 --control graph
+  isochrone evaluate runs/pinwheel-cmd1 --json --no-pictures")]
+pub struct Evaluate {
+    /// A run's folder, or a folder of seeds
+    run: PathBuf,
+    /// Who steers in the world [default: policy]
+    #[arg(long, value_enum)]
+    control: Option<Steering>,
+    /// Draws no pictures
+    #[arg(long)]
+    no_pictures: bool,
+    /// Prints the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is measured of one run; printed as lines or as JSON.
+#[derive(Debug, Serialize)]
+pub struct Evaluation {
+    /// The run.
+    pub folder: PathBuf,
+    /// Its learner.
+    pub algorithm: String,
+    /// Where its data come from.
+    pub source: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Its updates.
+    pub updates: u64,
+    /// Who steered.
+    pub control: Steering,
+    /// How often goals were reached, in a world and with a policy.
+    pub success: Option<Success>,
+    /// Agreement with exact steps, in a world that has an exact solver.
+    pub against_exact: Option<Against>,
+    /// The triangle inequality.
+    pub audit: Audit,
+    /// What could not be measured, and why.
+    pub not_available: Vec<String>,
+    /// The pictures drawn.
+    pub pictures: Vec<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Evaluate) -> Result<()> {
+    let seeds = seed_folders(&arguments.run);
+    if !seeds.is_empty() {
+        return several(arguments, &seeds);
+    }
+    let spinner = Bars::new().spinner("evaluate");
+    let evaluation = one(arguments);
+    spinner.finish_and_clear();
+    let evaluation = evaluation?;
+    if arguments.json { say_json(&evaluation) } else { tell(&evaluation) }
+}
+
+fn one(arguments: &Evaluate) -> Result<Evaluation> {
+    let opened = OpenRun::new(&arguments.run)?;
+    if arguments.control.is_some() {
+        // Complains before the long work where nobody can steer.
+        opened.model.act(&[], &[], &mut []).map_err(|error| error.in_file(&opened.folder))?;
+    }
+    let source = opened.source()?;
+    let examiner = Examiner::new(&opened.config, &source)?;
+    let mut measured = measure(&opened, &examiner, arguments.control)?;
+    if !arguments.no_pictures {
+        measured.evaluation.pictures = paint(&opened, &examiner, &measured)?;
+    }
+    Ok(measured.evaluation)
+}
+
+/// An evaluation and what its pictures need besides.
+struct Measured<'m> {
+    evaluation: Evaluation,
+    graph: Graph<'m, Model>,
+}
+
+fn measure<'m>(
+    opened: &'m OpenRun,
+    examiner: &Examiner<'_>,
+    control: Option<Steering>,
+) -> Result<Measured<'m>> {
+    let (config, model) = (&opened.config, &opened.model);
+    let steering = control.unwrap_or(Steering::Policy);
+    let graph = examiner::graph(model, examiner.source())?;
+    // Who asks for a way of steering gets it or an error; who does not, also learns the rest.
+    let success = if model.has_policy() || control.is_some() {
+        let measured = examiner.success(model, steering, &graph);
+        measured.map_err(|error| error.in_file(&opened.folder))?
+    } else {
+        None
+    };
+    let against_exact = examiner.against_exact(model)?;
+    let source = &config.data.source;
+    let mut not_available = Vec::new();
+    match (examiner.world(), &success) {
+        (None, _) => not_available.push(format!("success: `{source}` is no world to act in")),
+        (_, None) => not_available.push(
+            "success: the run has no policy; train one with `--from RUN --extraction awr`".into(),
+        ),
+        (_, Some(success)) if success.by_switches.is_empty() => not_available
+            .push(format!("success by switches: `{source}` does not know which tasks need any")),
+        _ => {}
+    }
+    if against_exact.is_none() {
+        not_available.push(format!(
+            "Spearman, slope, intercept, median error, coverage: `{source}` has no exact solver"
+        ));
+    }
+    let evaluation = Evaluation {
+        folder: opened.folder.clone(),
+        algorithm: config.algorithm.name().to_owned(),
+        source: source.clone(),
+        seed: config.seed,
+        updates: config.train.steps,
+        control: steering,
+        success,
+        against_exact,
+        audit: examiner.audit(model)?,
+        not_available,
+        pictures: Vec::new(),
+    };
+    Ok(Measured { evaluation, graph })
+}
+
+/// Draws what can be drawn of one run into its folder.
+fn paint(
+    opened: &OpenRun,
+    examiner: &Examiner<'_>,
+    measured: &Measured<'_>,
+) -> Result<Vec<PathBuf>> {
+    let name = format!("{} on {}", opened.config.algorithm.name(), opened.config.data.source);
+    let mut drawn = Vec::new();
+    let target = |name: &str| opened.folder.join(name);
+    if let Some(plane) = Plane::of(examiner.source()) {
+        let model = &opened.model;
+        let ends = plane.ends(&measured.graph)?;
+        let path = measured.graph.path(&ends.start, &ends.goal)?;
+        let panel =
+            plane.panel(model, &wording::algorithm(&opened.config), ends.goal, &path.states)?;
+        let referee = examiner.referee().map(|referee| (referee, model.shape().discount));
+        let picture = plane.isochrones(vec![panel], ends, referee)?;
+        draw::isochrones(&picture, &target("isochrones"))?;
+        drawn.push(target("isochrones"));
+    }
+    let against = measured.evaluation.against_exact.as_ref();
+    if let Some(picture) = against.and_then(|found| pictures::calibration(found, &name)) {
+        draw::calibration(&picture, &target("calibration"))?;
+        drawn.push(target("calibration"));
+    }
+    if let Some(picture) = pictures::curves(&[&opened.folder], &name)? {
+        draw::curves(&picture, &target("curves"))?;
+        drawn.push(target("curves"));
+    }
+    Ok(both(&drawn))
+}
+
+/// The two files of each picture.
+fn both(drawn: &[PathBuf]) -> Vec<PathBuf> {
+    let files = |path: &PathBuf| ["svg", "png"].map(|ending| path.with_extension(ending));
+    drawn.iter().flat_map(files).collect()
+}
+
+/// Measures every complete seed of a folder.
+fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
+    let bar = Bars::new().bar("evaluate", folders.len() as u64);
+    let opened = complete_seeds(folders)?;
+    let source = opened[0].source()?;
+    let examiner = Examiner::new(&opened[0].config, &source)?;
+    let mut evaluations = Vec::new();
+    for one in &opened {
+        evaluations.push(measure(one, &examiner, arguments.control)?.evaluation);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let pictures =
+        if arguments.no_pictures { Vec::new() } else { paint_seeds(arguments, &evaluations)? };
+    let report = seeds::Report::new(arguments.run.clone(), evaluations, pictures);
+    if arguments.json { say_json(&report) } else { report.tell() }
+}
+
+/// Opens the seeds that are complete, at least one; they must differ in their seed alone.
+fn complete_seeds(folders: &[PathBuf]) -> Result<Vec<OpenRun>> {
+    let (mut opened, mut left_out) = (Vec::<OpenRun>::new(), Vec::new());
+    for folder in folders {
+        match OpenRun::new(folder) {
+            Ok(one) => opened.push(one),
+            Err(error) => left_out.push(error),
+        }
+    }
+    if opened.is_empty()
+        && let Some(error) = left_out.pop()
+    {
+        return Err(error);
+    }
+    for error in left_out {
+        crate::warn(&format!("left out: {error}"));
+    }
+    for one in &opened {
+        let mut keys = one.config.differences(&opened[0].config)?;
+        keys.retain(|key| key != "seed");
+        if !keys.is_empty() {
+            return Err(Error::input(format!(
+                "not seeds of one run, their configs differ in `{}`",
+                keys.join("`, `")
+            ))
+            .in_file(&one.folder)
+            .hint("evaluate the folders one by one"));
+        }
+    }
+    Ok(opened)
+}
+
+fn paint_seeds(arguments: &Evaluate, evaluations: &[Evaluation]) -> Result<Vec<PathBuf>> {
+    let folders: Vec<&Path> = evaluations.iter().map(|found| &*found.folder).collect();
+    let name = evaluations.first().map_or(String::new(), Evaluation::name);
+    let Some(picture) = pictures::curves(&folders, &name)? else { return Ok(Vec::new()) };
+    let target = arguments.run.join("curves");
+    draw::curves(&picture, &target)?;
+    Ok(both(&[target]))
+}
+
+impl Evaluation {
+    /// The learner and its data.
+    pub fn name(&self) -> String {
+        format!("{} on {}", self.algorithm, self.source)
+    }
+}
+
+fn tell(evaluation: &Evaluation) -> Result<()> {
+    say(&format!(
+        "run       {}, seed {}, {} updates",
+        evaluation.name(),
+        evaluation.seed,
+        wording::grouped(evaluation.updates)
+    ))?;
+    if let Some(success) = &evaluation.success {
+        tell_success(success, evaluation.control)?;
+    }
+    say(&format!("check     {}", wording::triangle(&evaluation.audit)))?;
+    if let Some(against) = &evaluation.against_exact {
+        say(&format!("check     {}", wording::against(against)))?;
+        say(&format!("check     {}", wording::fewest(against)))?;
+    }
+    for missing in &evaluation.not_available {
+        say(&format!("missing   {missing}"))?;
+    }
+    for picture in &evaluation.pictures {
+        say(&format!("wrote     {}", picture.display()))?;
+    }
+    Ok(())
+}
+
+fn tell_success(success: &Success, control: Steering) -> Result<()> {
+    say(&format!("reach     by the {}", control.words()))?;
+    let row = |name: &str, rate| say(&format!("          {name:<14} {}", wording::rate(rate)));
+    row("all", &success.overall)?;
+    if let Some(stitched) = &success.stitched {
+        row("stitched", stitched)?;
+    }
+    for class in &success.by_switches {
+        row(&wording::counted(class.switches.into(), "switch", "switches"), &class.rate)?;
+    }
+    if let Some(steps) = success.mean_steps {
+        say(&format!("          {steps:.0} steps on average where the goal was reached"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! The questions that models are asked: prepared once for a world, put to any model of it.
+
+use isochrone::data::Dataset;
+use isochrone::evaluate::{
+    Agreement, Audit, Calibration, Control, JudgedGoal, Line, Success, audit, calibrate,
+    referee_pairs, success,
+};
+use isochrone::model::Model;
+use isochrone::plan::{Ball, Graph, Greedy, Settings};
+use isochrone::run::{self, Opened, RunConfig, Source};
+use isochrone::simulate::{Referee, Task};
+use isochrone::tabular::steps;
+use isochrone::{Error, Result};
+use serde::Serialize;
+
+/// Goals that the referee solves, and starts for each.
+const GOALS: usize = 24;
+const STARTS: usize = 40;
+/// The reach of a greedy move, in recorded steps of median length.
+const GREEDY_REACH: f32 = 4.0;
+/// Moves after which a greedy path ends.
+const GREEDY_MOVES: usize = 1_000;
+
+/// Who steers the episodes of an evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Steering {
+    /// The policy alone
+    Policy,
+    /// The policy, sent along the shortest path over data states
+    Graph,
+    /// The policy, sent to the best data state near by
+    Greedy,
+}
+
+impl Steering {
+    /// What stands in a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Graph => "policy with the graph planner",
+            Self::Greedy => "policy with the greedy planner",
+        }
+    }
+}
+
+/// How learned steps agree with exact ones.
+///
+/// Two references: what the data say (their occupancy distance on pairs that one trajectory answers,
+/// its triangle closure on the others), which is what is learned, and the fewest steps that any
+/// policy needs, which may go against the recorded direction.
+#[derive(Debug, Clone, Serialize)]
+pub struct Against {
+    /// On pairs that one trajectory answers.
+    pub seen: Agreement,
+    /// On pairs that need several.
+    pub stitched: Agreement,
+    /// learned = slope · what the data say + intercept.
+    pub line: Option<Line>,
+    /// learned = slope · fewest steps + intercept.
+    pub fewest_line: Option<Line>,
+    /// The median error in fewest steps after a monotone map, on goals it was not fitted on.
+    pub median_error: Option<f64>,
+    /// Half the width in steps of the band that holds 90 % of the pairs it was fitted on.
+    pub band: Option<f64>,
+    /// The share of pairs that such a band holds on goals it was not fitted on.
+    pub coverage: Option<f64>,
+    /// (what the data say, learned) of the pairs that one trajectory answers.
+    #[serde(skip)]
+    pub seen_pairs: Vec<[f32; 2]>,
+    /// The same of the other pairs.
+    #[serde(skip)]
+    pub stitched_pairs: Vec<[f32; 2]>,
+}
+
+impl Against {
+    fn of(found: &Calibration, judged: &[JudgedGoal], discount: f64) -> Self {
+        // The referee hands out pairs with finite answers alone, so none is left out of the points.
+        let answers = judged.iter().flat_map(|goal| &goal.starts).map(|start| start.answer);
+        let (mut seen_pairs, mut stitched_pairs) = (Vec::new(), Vec::new());
+        let (mut exact, mut learned) = (Vec::new(), Vec::new());
+        for (answer, point) in answers.zip(&found.points) {
+            let nats = if point.stitched { answer.closure } else { answer.seen };
+            let pairs = if point.stitched { &mut stitched_pairs } else { &mut seen_pairs };
+            exact.push(steps(nats, discount));
+            learned.push(point.learned);
+            pairs.push([steps(nats, discount) as f32, point.learned as f32]);
+        }
+        Self {
+            seen: found.seen,
+            stitched: found.stitched,
+            line: Line::fit(&exact, &learned),
+            fewest_line: found.line,
+            median_error: found.median_error,
+            band: found.band,
+            coverage: found.coverage,
+            seen_pairs,
+            stitched_pairs,
+        }
+    }
+}
+
+/// What is known about the data of a run and asked of its models.
+pub struct Examiner<'a> {
+    source: &'a Source,
+    seed: u64,
+    triples: u64,
+    tasks: Vec<Task>,
+    referee: Option<(Referee, Vec<JudgedGoal>)>,
+}
+
+impl<'a> Examiner<'a> {
+    /// Prepares the questions that `config` asks about `source`; a referee takes a few seconds.
+    ///
+    /// # Errors
+    /// The world finds no tasks in the data.
+    pub fn new(config: &RunConfig, source: &'a Source) -> Result<Self> {
+        let seed = config.evaluation.seed;
+        let pinwheel = source.world.as_ref().and_then(|opened| opened.world.pinwheel());
+        let referee = pinwheel.map(|world| {
+            let referee = Referee::new(&world, &source.dataset, config.discount())?;
+            let judged = referee_pairs(&referee, &source.dataset, seed, GOALS, STARTS);
+            Ok::<_, Error>((referee, judged))
+        });
+        Ok(Self {
+            source,
+            seed,
+            triples: config.evaluation.triples,
+            tasks: run::tasks(config, source)?,
+            referee: referee.transpose()?,
+        })
+    }
+
+    /// The data and the world.
+    pub fn source(&self) -> &'a Source {
+        self.source
+    }
+
+    /// The world, where there is one.
+    pub fn world(&self) -> Option<&'a Opened> {
+        self.source.world.as_ref()
+    }
+
+    /// The exact solver, where the world has one.
+    pub fn referee(&self) -> Option<&Referee> {
+        self.referee.as_ref().map(|(referee, _)| referee)
+    }
+
+    /// Whether the distance of `model` is a quasimetric.
+    ///
+    /// # Errors
+    /// States of another size than the model's.
+    pub fn audit(&self, model: &Model) -> Result<Audit> {
+        audit(model, self.source.dataset.states(), self.triples, self.seed)
+    }
+
+    /// How the steps of `model` agree with exact ones; none without an exact solver.
+    ///
+    /// # Errors
+    /// A learned distance is not finite.
+    pub fn against_exact(&self, model: &Model) -> Result<Option<Against>> {
+        let compare = |(_, judged): &(Referee, Vec<JudgedGoal>)| {
+            let found = calibrate(model, judged)?;
+            Ok(Against::of(&found, judged, model.shape().discount))
+        };
+        self.referee.as_ref().map(compare).transpose()
+    }
+
+    /// How often `model` reaches its goals; none without a world.
+    ///
+    /// # Errors
+    /// A model without a policy or of another size than the world.
+    pub fn success(
+        &self,
+        model: &Model,
+        steering: Steering,
+        graph: &Graph<'_, Model>,
+    ) -> Result<Option<Success>> {
+        let Some(opened) = self.world() else { return Ok(None) };
+        let environment = &*opened.environment;
+        let measure =
+            |control| success(environment, &self.tasks, model, control, self.seed).map(Some);
+        match steering {
+            Steering::Policy => measure(Control::Policy),
+            Steering::Graph => measure(Control::Graph(graph)),
+            Steering::Greedy => measure(Control::Greedy(&greedy(model, self.source, graph)?)),
+        }
+    }
+}
+
+/// The graph of a run's data under its model.
+///
+/// # Errors
+/// States of another size than the model's.
+pub fn graph<'m>(model: &'m Model, source: &Source) -> Result<Graph<'m, Model>> {
+    Graph::new(model, &source.dataset, Settings::default())
+}
+
+/// A greedy planner over the nodes of `graph`.
+///
+/// # Errors
+/// Data that do not move.
+pub fn greedy<'m>(
+    model: &'m Model,
+    source: &Source,
+    graph: &Graph<'_, Model>,
+) -> Result<Greedy<'m, Model>> {
+    let step = median_step(&source.dataset);
+    let world = source.world.as_ref();
+    let arrived = world.map_or(step, |opened| opened.environment.radius() as f32);
+    let ball = Ball { radius: GREEDY_REACH * step, arrived, most_moves: GREEDY_MOVES };
+    Greedy::new(model, graph.states(), ball)
+}
+
+/// The median length of recorded steps, in the raw coordinates of the states.
+fn median_step(dataset: &Dataset) -> f32 {
+    let length = |row: usize| {
+        let (here, next) = (dataset.state(row), dataset.state(row + 1));
+        here.iter().zip(next).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt()
+    };
+    let starts = (0..dataset.rows()).filter(|&row| dataset.last_row(row) != row);
+    let mut lengths: Vec<f32> = starts.map(length).collect();
+    let middle = lengths.len() / 2;
+    *lengths.select_nth_unstable_by(middle, f32::total_cmp).1
+}

@@ -1,0 +1,339 @@
+//! From a model, its data and its world to the inputs of the pictures.
+//!
+//! Maps are of worlds with two numbers to a state. White is what lies outside the corridors of a
+//! world that has them, else what is farther from the data than data states are from each other.
+
+use std::path::Path;
+
+use isochrone::Result;
+use isochrone::evaluate::steps_to;
+use isochrone::ledger;
+use isochrone::model::Model;
+use isochrone::plan::{Ending, Graph};
+use isochrone::report::{Calibration, Curves, Families, Field, Isochrones, Panel, Series, Spread};
+use isochrone::run::Source;
+use isochrone::simulate::referee::CELL;
+use isochrone::simulate::{Referee, pinwheel};
+use isochrone::tabular::steps;
+
+use crate::examiner::Against;
+
+/// Nodes along the longer side of a map.
+const NODES: usize = 161;
+/// The room around the data, as a share of their extent.
+const ROOM: f32 = 0.04;
+/// Trajectories handed to a picture; it draws fewer of each family.
+const TRAJECTORIES: usize = 400;
+/// Start and goal of the map of the pinwheel: along three sides into a spur, two switches.
+pub const PINWHEEL: Ends = Ends { start: [0.2, 0.1], goal: [0.31, 0.69] };
+/// Starts tried for the map of other data.
+const TRIED: usize = 48;
+/// Contours of the exact distance, at most.
+const LEVELS: f32 = 8.0;
+/// Cells of the referee on each axis.
+const CELLS: usize = 51;
+/// Exact steps on a map are averaged over cells within this distance, nearer ones weighing more.
+const SMOOTHED: f32 = 0.06;
+
+/// Where the planned path of a map begins and ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Ends {
+    /// Where the path begins.
+    pub start: [f32; 2],
+    /// Where the star stands.
+    pub goal: [f32; 2],
+}
+
+/// The rectangle that a map shows, and which of its points are known.
+pub struct Plane<'a> {
+    source: &'a Source,
+    corridors: bool,
+    horizontal: [f32; 2],
+    vertical: [f32; 2],
+    columns: usize,
+    rows: usize,
+}
+
+impl<'a> Plane<'a> {
+    /// The plane of `source`; none where its states are not of two numbers.
+    pub fn of(source: &'a Source) -> Option<Self> {
+        if source.dataset.state_size() != 2 {
+            return None;
+        }
+        let corridors =
+            source.world.as_ref().is_some_and(|opened| opened.world.pinwheel().is_some());
+        let [horizontal, vertical] =
+            if corridors { [[0.0, 1.0]; 2] } else { [0, 1].map(|axis| extent(source, axis)) };
+        let (wide, high) = (horizontal[1] - horizontal[0], vertical[1] - vertical[0]);
+        let nodes = |side: f32| ((side / wide.max(high) * NODES as f32) as usize).max(2);
+        let (columns, rows) = (nodes(wide), nodes(high));
+        Some(Self { source, corridors, horizontal, vertical, columns, rows })
+    }
+
+    fn name(&self) -> String {
+        let world = self.source.world.as_ref();
+        world.map_or("recorded data".to_owned(), |opened| opened.world.to_string())
+    }
+
+    fn field(&self, value: impl FnMut([f32; 2]) -> f32) -> Result<Field> {
+        Field::from_fn(self.horizontal, self.vertical, self.columns, self.rows, value)
+    }
+
+    /// The learned steps from every known point to `goal`.
+    fn learned(&self, model: &Model, goal: [f32; 2]) -> Result<Field> {
+        let mut points = Vec::new();
+        self.field(|point| {
+            points.push(point);
+            0.0
+        })?;
+        let mut known: Vec<bool> = if self.corridors {
+            points.iter().map(|&point| inside(point)).collect()
+        } else {
+            model.novelty(points.as_flattened()).into_iter().map(|far| far <= 1.0).collect()
+        };
+        if !known.contains(&true) {
+            // Data finer than the grid: rather guesses than an empty map.
+            known.fill(true);
+        }
+        let asked: Vec<[f32; 2]> = points
+            .iter()
+            .zip(&known)
+            .filter(|(_, known)| **known)
+            .map(|(point, _)| *point)
+            .collect();
+        let mut answers = steps_to(model, asked.as_flattened(), &goal).into_iter();
+        let mut known = known.into_iter();
+        self.field(|_| match known.next() {
+            Some(true) => answers.next().unwrap_or(f32::NAN),
+            _ => f32::NAN,
+        })
+    }
+
+    /// The exact steps of chained trajectories from every point of the corridors to `goal`, each
+    /// cell's averaged with those around it: a cell holds few recorded rows.
+    fn exact(&self, referee: &Referee, goal: [f32; 2], discount: f64) -> Result<Field> {
+        let exact = referee.closure(&goal);
+        let cell = |place: usize| place as f32 * CELL as f32;
+        let places = || (0..CELLS).flat_map(|row| (0..CELLS).map(move |column| (column, row)));
+        let known: Vec<([f32; 2], f32)> = places()
+            .map(|(column, row)| [cell(column), cell(row)])
+            .filter(|&centre| inside(centre))
+            .map(|centre| (centre, steps(exact.at(&centre), discount) as f32))
+            .filter(|(_, steps)| steps.is_finite())
+            .collect();
+        let smooth = |point: [f32; 2]| {
+            let near = |centre: [f32; 2]| {
+                let gap = (centre[0] - point[0]).hypot(centre[1] - point[1]);
+                (1.0 - gap / SMOOTHED).max(0.0)
+            };
+            let (total, weight) = known.iter().fold((0.0, 0.0), |(total, sum), (centre, steps)| {
+                (total + near(*centre) * steps, sum + near(*centre))
+            });
+            total / weight
+        };
+        self.field(|point| if inside(point) { smooth(point) } else { f32::NAN })
+    }
+
+    /// A start and a goal whose path joins what no trajectory joins, where the world or the data
+    /// have such.
+    ///
+    /// # Errors
+    /// None for data of two numbers to a state.
+    pub fn ends(&self, graph: &Graph<'_, Model>) -> Result<Ends> {
+        if self.corridors {
+            return Ok(PINWHEEL);
+        }
+        let dataset = &self.source.dataset;
+        let longest = (0..dataset.trajectories()).max_by_key(|&at| dataset.trajectory(at).len());
+        let goal = dataset.state(dataset.trajectory(longest.unwrap_or(0)).end - 1);
+        let tree = graph.tree(goal)?;
+        let mut best = (0, dataset.state(0));
+        for index in 0..TRIED {
+            let start = dataset.state(index * dataset.rows() / TRIED);
+            let path = graph.path_along(&tree, start)?;
+            if path.ending == Ending::Arrived && path.trajectories.len() > best.0 {
+                best = (path.trajectories.len(), start);
+            }
+        }
+        Ok(Ends { start: point(best.1), goal: point(goal) })
+    }
+
+    /// One map: the distance of `model` to the goal and a path planned with it.
+    ///
+    /// # Errors
+    /// None for a model of two numbers to a state.
+    pub fn panel(
+        &self,
+        model: &Model,
+        title: &str,
+        goal: [f32; 2],
+        path: &[Vec<f32>],
+    ) -> Result<Panel> {
+        let path = path.iter().map(|state| point(state)).collect();
+        Ok(Panel { title: title.to_owned(), distance: self.learned(model, goal)?, path })
+    }
+
+    /// The whole picture: data by family, and one map for each panel.
+    ///
+    /// # Errors
+    /// None for data of two numbers to a state.
+    pub fn isochrones(
+        &self,
+        panels: Vec<Panel>,
+        ends: Ends,
+        referee: Option<(&Referee, f64)>,
+    ) -> Result<Isochrones> {
+        let exact = referee.map(|(referee, discount)| self.exact(referee, ends.goal, discount));
+        let exact = exact.transpose()?;
+        let levels = exact.as_ref().map_or(Vec::new(), levels);
+        let caption = if self.corridors {
+            "Filled: learned steps to the star. Dashed: exact steps of chained trajectories, \
+             averaged over 0.06; none where nothing recorded leads to the star. No trajectory \
+             passes a corner along the ring: a path that does joins families."
+        } else {
+            "Filled: learned steps to the star. White: farther from the data than data states are \
+             from each other."
+        };
+        Ok(Isochrones {
+            title: format!("Steps to a goal: {}", self.name()),
+            caption: caption.into(),
+            families: families(self.source),
+            panels,
+            start: ends.start,
+            goal: ends.goal,
+            exact,
+            levels,
+            farthest: None,
+        })
+    }
+}
+
+fn inside(point: [f32; 2]) -> bool {
+    pinwheel::inside(point.map(f64::from))
+}
+
+fn point(state: &[f32]) -> [f32; 2] {
+    [state[0], state[1]]
+}
+
+/// The range of one coordinate of the data, with room around it.
+fn extent(source: &Source, axis: usize) -> [f32; 2] {
+    let numbers = source.dataset.states().iter().skip(axis).step_by(2);
+    let (low, high) = numbers.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &number| {
+        (low.min(number), high.max(number))
+    });
+    // Data that do not move along this axis still need a map of some height.
+    let room = ROOM * (high - low).max(1e-3 * low.abs().max(1.0));
+    [low - room, high + room]
+}
+
+/// Round numbers of steps within the range of the exact distance.
+fn levels(exact: &Field) -> Vec<f32> {
+    let Some([_, most]) = exact.range() else { return Vec::new() };
+    let round = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
+    let step = round.into_iter().find(|step| most / step <= LEVELS).unwrap_or(most / LEVELS);
+    (1..).map(|count| count as f32 * step).take_while(|level| *level < most).collect()
+}
+
+/// The trajectories of a world by family, those of a file as one.
+fn families(source: &Source) -> Families {
+    let dataset = &source.dataset;
+    let world = source.world.as_ref();
+    let names = world.map_or(vec!["recorded".to_owned()], |opened| opened.family_names.clone());
+    let family = |index: usize| world.map_or(0, |opened| opened.families[index]);
+    let stride = dataset.trajectories().div_ceil(TRAJECTORIES).max(1);
+    let line = |index: usize| -> Vec<[f32; 2]> {
+        dataset.trajectory(index).map(|row| point(dataset.state(row))).collect()
+    };
+    let indices = (0..dataset.trajectories()).step_by(stride);
+    Families { trajectories: indices.map(|index| (family(index), line(index))).collect(), names }
+}
+
+/// Learned against exact steps; none where no line fits.
+pub fn calibration(found: &Against, name: &str) -> Option<Calibration> {
+    let line = found.line?;
+    Some(Calibration {
+        title: format!("Learned and exact steps: {name}"),
+        caption: format!(
+            "{} pairs of data states. Exact: the data's own distance to within 0.05 of the goal \
+             where one trajectory answers, its triangle closure where several are chained. Line: \
+             least squares.",
+            found.seen.pairs + found.stitched.pairs
+        ),
+        seen: found.seen_pairs.clone(),
+        stitched: found.stitched_pairs.clone(),
+        slope: line.slope as f32,
+        intercept: line.intercept as f32,
+    })
+}
+
+/// Success over training steps where it was measured more than once, else losses; one curve a
+/// folder. None where the folders hold neither.
+///
+/// # Errors
+/// A table that cannot be read.
+pub fn curves(folders: &[&Path], name: &str) -> Result<Option<Curves>> {
+    let success = [
+        ("all pairs", "evaluation/overall_success"),
+        ("stitched pairs", "evaluation/stitched_success"),
+    ];
+    let measured = collect(folders, "evaluation.csv", &success, 100.0)?;
+    if measured.iter().any(|series| series.steps.len() > 1) {
+        let caption = "Share of the evaluation's tasks whose goal the policy reached.";
+        return Ok(Some(chart(format!("Success of {name}"), caption, "success (%)", measured)));
+    }
+    let losses = [
+        ("critic, training", "training/critic/loss"),
+        ("critic, held out", "validation/critic/loss"),
+    ];
+    let losses = collect(folders, "metrics.csv", &losses, 1.0)?;
+    let caption = "Contrastive loss of single batches while the critic learned.";
+    let drawn = !losses.is_empty();
+    Ok(drawn.then(|| chart(format!("Loss of {name}"), caption, "loss (nats)", losses)))
+}
+
+fn chart(title: String, caption: &str, vertical: &str, series: Vec<Series>) -> Curves {
+    Curves {
+        title,
+        caption: caption.to_owned(),
+        horizontal: "training steps".into(),
+        vertical: vertical.to_owned(),
+        series,
+        references: Vec::new(),
+        spread: Spread::StandardError,
+    }
+}
+
+/// One series for each column that holds a number, with a curve for each folder.
+fn collect(
+    folders: &[&Path],
+    table: &str,
+    columns: &[(&str, &str)],
+    scale: f64,
+) -> Result<Vec<Series>> {
+    let present = folders.iter().map(|folder| folder.join(table)).filter(|path| path.exists());
+    let tables = present.map(|path| ledger::read(&path)).collect::<Result<Vec<_>>>()?;
+    let mut series = Vec::new();
+    for (name, column) in columns {
+        let curves: Vec<(Vec<f64>, Vec<f64>)> = tables
+            .iter()
+            .filter_map(|table| Some((table.column("step")?, table.column(column)?)))
+            .collect();
+        let known = |row: usize| curves.iter().any(|(_, values)| values[row].is_finite());
+        let rows = curves.iter().map(|(steps, _)| steps.len()).min().unwrap_or(0);
+        let rows: Vec<usize> = (0..rows).filter(|&row| known(row)).collect();
+        if let (Some((steps, _)), false) = (curves.first(), rows.is_empty()) {
+            series.push(Series {
+                name: (*name).to_owned(),
+                steps: rows.iter().map(|&row| steps[row] as u64).collect(),
+                seeds: curves
+                    .iter()
+                    .map(|(_, values)| {
+                        rows.iter().map(|&row| (scale * values[row]) as f32).collect()
+                    })
+                    .collect(),
+            });
+        }
+    }
+    Ok(series)
+}

@@ -1,0 +1,219 @@
+//! `isochrone plan`: a path from one state to another over recorded states.
+
+use std::path::PathBuf;
+
+use isochrone::plan::{Ending, Path};
+use isochrone::report::pictures;
+use isochrone::run::Source;
+use isochrone::simulate::Referee;
+use isochrone::{Error, Result};
+use serde::Serialize;
+
+use crate::opened::OpenRun;
+use crate::output::{Bars, say, say_json};
+use crate::pictures::{Ends, Plane};
+use crate::{examiner, wording};
+
+/// Plans a path between two states with a run's distance.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  isochrone plan runs/demo/cmd2 --start 0.2,0.1 --goal 0.31,0.69
+  isochrone plan runs/pinwheel-cmd1 --start 0.5,0.1 --goal 0.9,0.5 --planner greedy --json")]
+pub struct Plan {
+    /// A run's folder
+    run: PathBuf,
+    /// Where the path begins: numbers with commas between them
+    #[arg(long, value_name = "X,Y", allow_hyphen_values = true)]
+    start: String,
+    /// Where it should lead
+    #[arg(long, value_name = "X,Y", allow_hyphen_values = true)]
+    goal: String,
+    /// How the path is found
+    #[arg(long, value_enum, default_value_t = Planner::Graph)]
+    planner: Planner,
+    /// Draws no plan.svg and plan.png
+    #[arg(long)]
+    no_pictures: bool,
+    /// Prints the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a path is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Planner {
+    /// The shortest path along recorded steps
+    Graph,
+    /// From data state to the best data state near by
+    Greedy,
+}
+
+/// What a plan prints.
+#[derive(Serialize)]
+struct Report {
+    run: PathBuf,
+    planner: Planner,
+    start: End,
+    goal: End,
+    path: Path,
+    /// The learned steps left at each state of the path.
+    left: Vec<f32>,
+    /// The trajectories it borrows from, with their families where they have such.
+    borrowed: Vec<Borrowed>,
+    pictures: Vec<PathBuf>,
+}
+
+/// A start or a goal, and how far it is from the data.
+#[derive(Serialize)]
+struct End {
+    state: Vec<f32>,
+    /// In typical spacings of data states.
+    spacings: f32,
+    words: String,
+}
+
+impl End {
+    fn new(state: Vec<f32>, spacings: f32) -> Self {
+        Self { state, spacings, words: wording::novelty(spacings) }
+    }
+
+    fn line(&self) -> String {
+        format!("{}: {}", wording::state(&self.state), self.words)
+    }
+}
+
+#[derive(Serialize)]
+struct Borrowed {
+    trajectory: usize,
+    family: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Plan) -> Result<()> {
+    let spinner = Bars::new().spinner("plan");
+    let report = plan(arguments);
+    spinner.finish_and_clear();
+    let report = report?;
+    if arguments.json { say_json(&report) } else { tell(&report) }
+}
+
+fn plan(arguments: &Plan) -> Result<Report> {
+    let opened = OpenRun::new(&arguments.run)?;
+    let model = &opened.model;
+    let size = model.shape().state_size;
+    let start = coordinates("start", &arguments.start, size)?;
+    let goal = coordinates("goal", &arguments.goal, size)?;
+    let source = opened.source()?;
+    let graph = examiner::graph(model, &source)?;
+    let path = match arguments.planner {
+        Planner::Graph => graph.path(&start, &goal)?,
+        Planner::Greedy => examiner::greedy(model, &source, &graph)?.path(&start, &goal)?,
+    };
+    let goals = goal.repeat(path.states.len());
+    let families = source.world.as_ref();
+    let borrow = |&trajectory: &usize| Borrowed {
+        trajectory,
+        family: families
+            .map(|world| world.family_names[usize::from(world.families[trajectory])].clone()),
+    };
+    let pictures =
+        if arguments.no_pictures { Vec::new() } else { draw(&opened, &source, &path, &goal)? };
+    Ok(Report {
+        run: opened.folder,
+        planner: arguments.planner,
+        start: End::new(start, path.novelty.start),
+        goal: End::new(goal, path.novelty.goal),
+        left: model.steps(&path.states.concat(), &goals),
+        borrowed: path.trajectories.iter().map(borrow).collect(),
+        path,
+        pictures,
+    })
+}
+
+/// The numbers of a state given as text.
+fn coordinates(name: &str, text: &str, size: usize) -> Result<Vec<f32>> {
+    let places = ["x", "y", "z"];
+    let example = match size {
+        0..=3 => places[..size].join(","),
+        _ => format!("x1,x2,…,x{size}"),
+    };
+    let numbers: std::result::Result<Vec<f32>, _> =
+        text.split(',').map(|number| number.trim().parse::<f32>()).collect();
+    let numbers = numbers.ok().filter(|numbers| numbers.iter().all(|number| number.is_finite()));
+    let Some(numbers) = numbers else {
+        return Err(Error::input(format!(
+            "`--{name}` is `{text}`, expected finite numbers with commas between them"
+        ))
+        .hint(format!("write `--{name} {example}`")));
+    };
+    if numbers.len() != size {
+        return Err(Error::input(format!(
+            "`--{name}` has `{}` numbers, the run's states have `{size}`",
+            numbers.len()
+        ))
+        .hint(format!("write `--{name} {example}`")));
+    }
+    Ok(numbers)
+}
+
+/// Draws the path over the distance; nothing where states are not of two numbers.
+fn draw(opened: &OpenRun, source: &Source, path: &Path, goal: &[f32]) -> Result<Vec<PathBuf>> {
+    let Some(plane) = Plane::of(source) else { return Ok(Vec::new()) };
+    let ends = Ends { start: [path.states[0][0], path.states[0][1]], goal: [goal[0], goal[1]] };
+    let states: &[Vec<f32>] = if path.states.len() > 1 { &path.states } else { &[] };
+    let discount = opened.model.shape().discount;
+    let pinwheel = source.world.as_ref().and_then(|world| world.world.pinwheel());
+    let referee =
+        pinwheel.map(|world| Referee::new(&world, &source.dataset, discount)).transpose()?;
+    let panel =
+        plane.panel(&opened.model, &wording::algorithm(&opened.config), ends.goal, states)?;
+    let picture = plane.isochrones(vec![panel], ends, referee.as_ref().map(|it| (it, discount)))?;
+    let target = opened.folder.join("plan");
+    pictures::isochrones(&picture, &target)?;
+    Ok(vec![target.with_extension("svg"), target.with_extension("png")])
+}
+
+fn tell(report: &Report) -> Result<()> {
+    let path = &report.path;
+    say(&format!("start     {}", report.start.line()))?;
+    say(&format!("goal      {}", report.goal.line()))?;
+    let states = wording::counted(path.states.len() as u64, "state", "states");
+    match &path.ending {
+        Ending::NoPath { why } => say(&format!("path      none: {why}"))?,
+        Ending::Arrived => say(&format!(
+            "path      {states}, {:.1} learned steps along it, {:.1} asked for directly",
+            path.steps, path.direct
+        ))?,
+        Ending::LocalMinimum { why } | Ending::OutOfMoves { why } => {
+            say(&format!("path      ends short of the goal after {states}: {why}"))?;
+        }
+    }
+    if let Some(recorded) = path.recorded {
+        say(&format!("recorded  {recorded} steps{}", borrowed(&report.borrowed)))?;
+    }
+    if path.states.len() > 1 {
+        for (state, left) in path.states.iter().zip(&report.left) {
+            say(&format!("          {}  {left:6.1} steps left", wording::state(state)))?;
+        }
+    }
+    for picture in &report.pictures {
+        say(&format!("wrote     {}", picture.display()))?;
+    }
+    Ok(())
+}
+
+/// The trajectories a path borrows from, those of one family together.
+fn borrowed(all: &[Borrowed]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let count = wording::counted(all.len() as u64, "trajectory", "trajectories");
+    let group = |group: &[Borrowed]| {
+        let numbers: Vec<String> = group.iter().map(|one| one.trajectory.to_string()).collect();
+        let family = group[0].family.as_ref().map_or(String::new(), |name| format!("{name} "));
+        format!("{family}{}", numbers.join(", "))
+    };
+    let groups = all.chunk_by(|one, other| one.family == other.family).map(group);
+    format!("; borrows from {count}: {}", groups.collect::<Vec<_>>().join("; "))
+}

@@ -1,0 +1,132 @@
+//! Several seeds of one run as means with standard errors.
+
+use std::path::PathBuf;
+
+use isochrone::Result;
+use serde::Serialize;
+
+use crate::evaluate::Evaluation;
+use crate::output::say;
+use crate::wording;
+
+/// Switches that have a row of their own.
+const MOST_SWITCHES: u8 = 4;
+
+/// What an evaluation of several seeds prints.
+#[derive(Serialize)]
+pub struct Report {
+    folder: PathBuf,
+    means: Vec<Mean>,
+    seeds: Vec<Evaluation>,
+    pictures: Vec<PathBuf>,
+}
+
+/// One figure over seeds.
+#[derive(Debug, Serialize)]
+struct Mean {
+    name: String,
+    mean: f64,
+    /// √(Σ (value − mean)² / (n − 1) / n); none of one seed.
+    standard_error: Option<f64>,
+    seeds: usize,
+    #[serde(skip)]
+    digits: usize,
+}
+
+impl Mean {
+    /// The mean of what is known; none where nothing is.
+    fn of(name: &str, digits: usize, values: Vec<f64>) -> Option<Self> {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let standard_error = (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt());
+        let (name, seeds) = (name.to_owned(), values.len());
+        (seeds > 0).then_some(Self { name, mean, standard_error, seeds, digits })
+    }
+}
+
+impl Report {
+    /// Means over `seeds`.
+    pub fn new(folder: PathBuf, seeds: Vec<Evaluation>, pictures: Vec<PathBuf>) -> Self {
+        let means = means(&seeds);
+        Self { folder, means, seeds, pictures }
+    }
+
+    /// Prints the means as a table.
+    pub fn tell(&self) -> Result<()> {
+        if let Some(first) = self.seeds.first() {
+            let control = first.control.words();
+            let seeds = wording::counted(self.seeds.len() as u64, "seed", "seeds");
+            say(&format!("run       {}, {seeds}; success by the {control}", first.name()))?;
+            for missing in &first.not_available {
+                say(&format!("missing   {missing}"))?;
+            }
+        }
+        let widest = self.means.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        say(&format!("          {:widest$}      mean ± standard error", ""))?;
+        for row in &self.means {
+            let digits = row.digits;
+            let error =
+                row.standard_error.map_or(String::new(), |error| format!(" ± {error:.digits$}"));
+            let fewer = if row.seeds < self.seeds.len() {
+                format!("   (of {})", wording::counted(row.seeds as u64, "seed", "seeds"))
+            } else {
+                String::new()
+            };
+            say(&format!(
+                "          {:<widest$}  {:>8.digits$}{error}{fewer}",
+                row.name, row.mean
+            ))?;
+        }
+        for picture in &self.pictures {
+            say(&format!("wrote     {}", picture.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn means(seeds: &[Evaluation]) -> Vec<Mean> {
+    let mean = |name: &str, digits: usize, value: &dyn Fn(&Evaluation) -> Option<f64>| {
+        Mean::of(name, digits, seeds.iter().filter_map(value).collect())
+    };
+    let reached = |found: &Evaluation| found.success.as_ref().map(|it| 100.0 * it.overall.rate);
+    let stitched =
+        |found: &Evaluation| Some(100.0 * found.success.as_ref()?.stitched.as_ref()?.rate);
+    let mut rows =
+        vec![mean("reached, all (%)", 1, &reached), mean("reached, stitched (%)", 1, &stitched)];
+    for switches in 0..=MOST_SWITCHES {
+        let class = |found: &Evaluation| {
+            let classes = &found.success.as_ref()?.by_switches;
+            let class = classes.iter().find(|class| class.switches == switches)?;
+            Some(100.0 * class.rate.rate)
+        };
+        let name = wording::counted(switches.into(), "switch", "switches");
+        rows.push(mean(&format!("reached, {name} (%)"), 1, &class));
+    }
+    rows.extend([
+        mean("Spearman, seen together", 2, &|found| found.against_exact.as_ref()?.seen.data),
+        mean("Spearman, stitched", 2, &|found| found.against_exact.as_ref()?.stitched.data),
+        mean("slope", 2, &|found| Some(found.against_exact.as_ref()?.line?.slope)),
+        mean("intercept (steps)", 1, &|found| Some(found.against_exact.as_ref()?.line?.intercept)),
+        mean("median error (steps)", 1, &|found| found.against_exact.as_ref()?.median_error),
+        mean("coverage (%)", 0, &|found| Some(100.0 * found.against_exact.as_ref()?.coverage?)),
+        mean("triangle violations", 0, &|found| Some(found.audit.violations as f64)),
+        mean("mean distance (steps)", 1, &|found| Some(found.audit.mean_steps)),
+        mean("asymmetry", 2, &|found| Some(found.audit.asymmetry)),
+    ]);
+    rows.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_has_the_standard_error_of_its_seeds_and_one_seed_has_none() {
+        let mean = Mean::of("x", 1, vec![1.0, 3.0, 5.0]).unwrap();
+        assert_eq!((mean.mean, mean.seeds), (3.0, 3));
+        assert!((mean.standard_error.unwrap() - 2.0 / 3.0f64.sqrt()).abs() < 1e-12);
+        assert_eq!(Mean::of("x", 1, vec![2.0]).unwrap().standard_error, None);
+        assert!(Mean::of("x", 1, Vec::new()).is_none());
+    }
+}

@@ -1,0 +1,148 @@
+//! Numbers in words: the sentences that several commands say alike.
+
+use isochrone::evaluate::{Audit, Line, Rate};
+use isochrone::run::RunConfig;
+use isochrone::tabular::steps;
+
+use crate::examiner::Against;
+
+/// A whole number with its thousands apart: 19,200.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let mut text = digits[..first].to_owned();
+    for group in digits.as_bytes()[first..].chunks(3) {
+        if !text.is_empty() {
+            text.push(',');
+        }
+        text.extend(group.iter().map(|&digit| char::from(digit)));
+    }
+    text
+}
+
+/// "1 switch", "2 switches": the plural is given.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+/// A share as a percentage with its standard error and the number of tasks behind it.
+pub fn rate(rate: &Rate) -> String {
+    format!(
+        "{:5.1} % ± {:3.1}   {:>5} tasks",
+        100.0 * rate.rate,
+        100.0 * rate.standard_error,
+        grouped(rate.tasks as u64)
+    )
+}
+
+/// A number that may not be defined.
+pub fn maybe(number: Option<f64>, digits: usize) -> String {
+    number.map_or("not defined".to_owned(), |number| format!("{number:.digits$}"))
+}
+
+/// How many triples break the triangle inequality, and what the distance is like.
+pub fn triangle(audit: &Audit) -> String {
+    format!(
+        "triangle inequality on {} triples: {} (mean distance {:.1} steps, asymmetry {:.2})",
+        grouped(audit.triples),
+        counted(audit.violations, "violation", "violations"),
+        audit.mean_steps,
+        audit.asymmetry
+    )
+}
+
+/// How ranks and scale of learned steps agree with exact ones.
+pub fn against(against: &Against) -> String {
+    let reads = match &against.line {
+        Some(line) => format!("reads as {}", straight(line)),
+        None => "no line fits it".to_owned(),
+    };
+    format!(
+        "against the exact solver: Spearman {} on pairs seen together, {} on stitched pairs; {reads}",
+        maybe(against.seen.data, 2),
+        maybe(against.stitched.data, 2),
+    )
+}
+
+/// How learned steps agree with the fewest that any policy needs.
+pub fn fewest(against: &Against) -> String {
+    format!(
+        "against the fewest steps of any policy: Spearman {} and {}; median error {} steps after a \
+         monotone map, on goals it was not fitted on; a band of ± {} steps for 90 % holds {} %",
+        maybe(against.seen.optimal, 2),
+        maybe(against.stitched.optimal, 2),
+        maybe(against.median_error, 1),
+        maybe(against.band, 1),
+        maybe(against.coverage.map(|share| 100.0 * share), 0),
+    )
+}
+
+/// The learner's name as papers write it: CMD-2.
+pub fn algorithm(config: &RunConfig) -> String {
+    let name = config.algorithm.name();
+    let letters = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    format!("{}-{}", letters.to_uppercase(), &name[letters.len()..])
+}
+
+fn straight(line: &Line) -> String {
+    let sign = if line.intercept < 0.0 { '−' } else { '+' };
+    format!("{:.2} × steps {sign} {:.1}", line.slope, line.intercept.abs())
+}
+
+/// What a number of steps means at `discount`.
+pub fn meaning(discount: f64) -> String {
+    format!(
+        "a certainty equivalent: at most the expected number of steps; missing a goal for good \
+         half of the time costs {:.1} steps at discount {discount}",
+        steps(std::f64::consts::LN_2, discount)
+    )
+}
+
+/// How far a state is from the data, given in typical spacings of data states.
+pub fn novelty(spacings: f32) -> String {
+    if spacings <= 1.0 {
+        "within the data".to_owned()
+    } else {
+        format!("{spacings:.1} spacings from the data, answers there are guesses")
+    }
+}
+
+/// A state as coordinates; of a long one the first few.
+pub fn state(state: &[f32]) -> String {
+    const MOST: usize = 6;
+    let mut numbers: Vec<String> =
+        state.iter().take(MOST).map(|number| format!("{number:.3}")).collect();
+    if state.len() > MOST {
+        numbers.push(format!("… {} more", state.len() - MOST));
+    }
+    format!("({})", numbers.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_apart() {
+        let wanted = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
+        for (number, text) in wanted {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn steps_say_what_missing_a_goal_costs() {
+        assert!(meaning(0.95).ends_with("costs 13.5 steps at discount 0.95"));
+    }
+
+    #[test]
+    fn a_line_with_a_negative_intercept_has_a_minus_sign() {
+        assert_eq!(straight(&Line { slope: 0.5, intercept: -2.25 }), "0.50 × steps − 2.2");
+    }
+
+    #[test]
+    fn a_state_far_from_the_data_is_called_a_guess() {
+        assert_eq!(novelty(1.0), "within the data");
+        assert_eq!(novelty(3.21), "3.2 spacings from the data, answers there are guesses");
+    }
+}

@@ -1,0 +1,218 @@
+//! The commands as a user runs them: train a little, then evaluate, plan and audit.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use isochrone::data::{Dataset, npz};
+use serde_json::Value;
+
+static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+
+/// A run of 200 updates on the pinwheel that several tests ask.
+static RUN: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = FOLDER.path().join("pinwheel");
+    let few = few(&folder, "pinwheel", 200);
+    said(&[&few[..], &["--set", "train.evaluate_every=100"].map(String::from)].concat());
+    folder
+});
+
+/// A short training of `source` into `folder`.
+fn few(folder: &Path, source: &str, updates: u64) -> Vec<String> {
+    let mut words = vec!["train".to_owned(), source.to_owned()];
+    let settings = [
+        format!("train.steps={updates}"),
+        "train.log_every=20".into(),
+        "evaluation.tasks=40".into(),
+        "evaluation.triples=20000".into(),
+    ];
+    for setting in settings {
+        words.extend(["--set".to_owned(), setting]);
+    }
+    words.extend(["--threads", "1", "--out"].map(String::from));
+    words.push(folder.display().to_string());
+    words
+}
+
+fn isochrone(words: &[impl AsRef<str>]) -> Output {
+    let words = words.iter().map(AsRef::as_ref);
+    Command::new(env!("CARGO_BIN_EXE_isochrone")).args(words).output().unwrap()
+}
+
+/// What a command that succeeds prints.
+fn said(words: &[impl AsRef<str>]) -> String {
+    let output = isochrone(words);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+fn said_json(words: &[impl AsRef<str>]) -> Value {
+    serde_json::from_str(&said(words)).unwrap()
+}
+
+/// What a command that refuses its input complains about: one line, exit code 2.
+fn refused(words: &[impl AsRef<str>]) -> String {
+    let output = isochrone(words);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+    text
+}
+
+fn path(folder: &Path) -> &str {
+    folder.to_str().unwrap()
+}
+
+#[test]
+fn an_evaluation_counts_success_by_class_and_asks_the_exact_solver() {
+    let run = path(&RUN);
+    let found = said_json(&["evaluate", run, "--json", "--control", "graph"]);
+    let success = &found["success"];
+    assert_eq!(success["overall"]["tasks"], 40);
+    let classes = success["by_switches"].as_array().unwrap();
+    let tasks = |class: &Value| class["tasks"].as_u64().unwrap();
+    assert_eq!(classes.iter().map(tasks).sum::<u64>(), 40);
+    let stitched = classes.iter().filter(|class| class["switches"] != 0).map(tasks).sum::<u64>();
+    assert_eq!(success["stitched"]["tasks"], stitched);
+    let exact = &found["against_exact"];
+    for kind in ["seen", "stitched"] {
+        assert!(exact[kind]["data"].as_f64().unwrap().abs() <= 1.0);
+        assert!(exact[kind]["pairs"].as_u64().unwrap() > 100);
+    }
+    assert!(exact["line"]["slope"].is_f64() && exact["median_error"].as_f64().unwrap() > 0.0);
+    assert!((0.5..=1.0).contains(&exact["coverage"].as_f64().unwrap()));
+    assert_eq!(
+        (&found["audit"]["triples"], &found["audit"]["violations"]),
+        (&20_000.into(), &0.into())
+    );
+    assert_eq!(found["not_available"].as_array().unwrap().len(), 0);
+    let pictures = found["pictures"].as_array().unwrap();
+    assert_eq!(pictures.len(), 6);
+    for picture in pictures {
+        assert!(Path::new(picture.as_str().unwrap()).metadata().unwrap().len() > 1_000);
+    }
+    let curves = std::fs::read_to_string(RUN.join("curves.svg")).unwrap();
+    assert!(curves.contains(">success (%)</text>") && curves.contains(">stitched pairs</text>"));
+}
+
+#[test]
+fn a_plan_names_its_states_its_sources_and_how_far_its_ends_are_from_the_data() {
+    let ends = ["plan", path(&RUN), "--start", "0.2,0.1", "--goal", "0.9,0.5"];
+    let text = said(&ends);
+    assert!(text.starts_with("start     (0.200, 0.100): within the data\n"), "{text}");
+    assert!(text.contains("\ngoal      (0.900, 0.500): within the data\n"), "{text}");
+    assert!(text.contains("bottom") && text.contains("right"), "{text}");
+    assert!(RUN.join("plan.svg").exists() && RUN.join("plan.png").exists());
+    let found = said_json(&[&ends[..], &["--json", "--no-pictures"]].concat());
+    let states = found["path"]["states"].as_array().unwrap();
+    assert_eq!(found["left"].as_array().unwrap().len(), states.len());
+    let last: Vec<f64> =
+        states.last().unwrap().as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+    assert!((last[0] - 0.9).abs() < 1e-6 && (last[1] - 0.5).abs() < 1e-6);
+    assert!(found["path"]["steps"].as_f64() >= found["path"]["direct"].as_f64());
+    assert!(found["path"]["recorded"].as_u64().unwrap() > 20);
+    assert_eq!(found["path"]["ending"]["kind"], "arrived");
+}
+
+#[test]
+fn no_path_is_said_in_words_and_is_no_error() {
+    let text =
+        said(&["plan", path(&RUN), "--start", "0.2,0.1", "--goal", "-3,0.5", "--no-pictures"]);
+    assert!(text.contains("spacings from the data, answers there are guesses"), "{text}");
+    assert!(text.contains("\npath      none: the goal lies"), "{text}");
+    // Nothing recorded leaves a spur.
+    let text = said(&["plan", path(&RUN), "--start", "0.37,0.37", "--goal", "0.5,0.9"]);
+    assert!(text.contains("path      none: no chain of recorded steps"), "{text}");
+    assert!(RUN.join("plan.png").exists());
+}
+
+#[test]
+fn wrong_coordinates_are_refused_with_an_example() {
+    let plan = |start: &str| refused(&["plan", path(&RUN), "--start", start, "--goal", "0.5,0.1"]);
+    let text = plan("0.2,0.1,0.3");
+    assert!(text.contains("`--start` has `3` numbers, the run's states have `2`"), "{text}");
+    assert!(text.contains("`--start x,y`"), "{text}");
+    for wrong in ["here", "0.2,", "nan,0.1"] {
+        assert!(plan(wrong).contains(&format!("`--start` is `{wrong}`")));
+    }
+}
+
+#[test]
+fn an_audit_counts_violations_of_a_run_and_of_a_model_with_other_data() {
+    let found = said_json(&["audit", path(&RUN), "--json"]);
+    assert_eq!((&found["violations"], &found["triples"]), (&0.into(), &1_000_000.into()));
+    assert!(found["mean_steps"].as_f64().unwrap() > 0.0 && found["asymmetry"].is_f64());
+    assert!(found["identity"].as_f64().unwrap() < 1e-6);
+    let model = RUN.join("model.safetensors");
+    let text = refused(&["audit", path(&model)]);
+    assert!(text.contains("a model file brings no data") && text.contains("--data"), "{text}");
+    let text = said(&["audit", path(&model), "--data", "pinwheel-shortcut", "--triples", "1000"]);
+    assert!(text.contains("on 1,000 triples: 0 violations"), "{text}");
+}
+
+#[test]
+fn seeds_are_evaluated_together_and_asked_one_by_one() {
+    let folder = FOLDER.path().join("seeds");
+    said(&[&few(&folder, "pinwheel", 60)[..], &["--seeds", "2"].map(String::from)].concat());
+    let found = said_json(&["evaluate", path(&folder), "--json"]);
+    assert_eq!(found["seeds"].as_array().unwrap().len(), 2);
+    let means = found["means"].as_array().unwrap();
+    let row = means.iter().find(|row| row["name"] == "asymmetry").unwrap();
+    let seed = |index: usize| found["seeds"][index]["audit"]["asymmetry"].as_f64().unwrap();
+    assert!((row["mean"].as_f64().unwrap() - 0.5 * (seed(0) + seed(1))).abs() < 1e-12);
+    let error = 0.5 * (seed(0) - seed(1)).abs();
+    assert!((row["standard_error"].as_f64().unwrap() - error).abs() < 1e-12);
+    let curves = std::fs::read_to_string(folder.join("curves.svg")).unwrap();
+    assert!(curves.contains("mean of 2 seeds; band: ± one standard error"));
+    let text = refused(&["audit", path(&folder)]);
+    assert!(text.contains("several seeds") && text.contains("seed-0"), "{text}");
+}
+
+#[test]
+fn a_run_without_a_policy_is_still_judged_by_its_distance() {
+    let folder = FOLDER.path().join("distance");
+    said(&[&few(&folder, "roads", 20)[..], &["--extraction", "none"].map(String::from)].concat());
+    let text = said(&["evaluate", path(&folder)]);
+    assert!(text.contains("missing   success: the run has no policy"), "{text}");
+    assert!(text.contains("`roads` has no exact solver"), "{text}");
+    assert!(folder.join("isochrones.png").exists() && !folder.join("calibration.png").exists());
+    let text = refused(&["evaluate", path(&folder), "--control", "graph"]);
+    assert!(text.contains("the model has no policy") && text.contains("hint"), "{text}");
+}
+
+#[test]
+fn data_from_a_file_have_a_distance_and_no_world() {
+    let file = FOLDER.path().join("helix.npz");
+    let angle = |row: usize| (row % 40) as f32 * 0.2 + (row / 40) as f32;
+    let states =
+        (0..400).flat_map(|row| [angle(row).cos(), angle(row).sin(), angle(row)]).collect();
+    npz::write(&file, &Dataset::new(states, 3, None, &[40; 10]).unwrap()).unwrap();
+    let folder = FOLDER.path().join("helix");
+    let words =
+        [&few(&folder, path(&file), 20)[..], &["--set", "train.batch_size=32"].map(String::from)];
+    said(&[&words.concat()[..], &["--extraction", "none"].map(String::from)].concat());
+    let found = said_json(&["evaluate", path(&folder), "--json"]);
+    assert_eq!(found["success"], Value::Null);
+    assert_eq!(found["not_available"].as_array().unwrap().len(), 2);
+    assert_eq!(found["audit"]["violations"], 0);
+    let text = said(&["plan", path(&folder), "--start", "1,0,0", "--goal", "0.54,0.84,1"]);
+    assert!(!folder.join("plan.png").exists() && text.contains("trajector"), "{text}");
+    let text = refused(&["audit", path(&folder), "--data", "pinwheel"]);
+    assert!(text.contains("states of `2` numbers, the model of `3`"), "{text}");
+    std::fs::write(&file, std::fs::read(&file).unwrap().split_last().unwrap().1).unwrap();
+    refused(&["audit", path(&folder)]);
+}
+
+#[test]
+fn a_folder_without_a_run_is_refused_with_the_way_out() {
+    let nowhere = FOLDER.path().join("nowhere");
+    for command in ["evaluate", "audit"] {
+        let text = refused(&[command, path(&nowhere)]);
+        assert!(text.contains("no run in") && text.contains("`isochrone runs`"), "{text}");
+    }
+    let text = refused(&["plan", path(&nowhere), "--start", "0,0", "--goal", "1,1"]);
+    assert!(text.contains("no run in"), "{text}");
+}
