@@ -193,7 +193,7 @@ fn zip(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
 /// CRC-32 as zip uses it.
 fn checksum(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |sum, &byte| {
-        (0..8).fold(sum ^ u32::from(byte), |sum, _| sum >> 1 ^ 0xEDB8_8320 * (sum & 1))
+        (0..8).fold(sum ^ u32::from(byte), |sum, _| (sum >> 1) ^ (0xEDB8_8320 * (sum & 1)))
     })
 }
 

@@ -456,6 +456,85 @@ fn the_multiplier_rises_where_the_excess_is_above_its_bound_and_falls_below() {
 }
 
 #[test]
+fn cloning_makes_the_recorded_actions_likelier() {
+    for name in Config::NAMES {
+        let case = Case::new(name, "algorithm.extraction.name=ddpg-bc");
+        let states = Square::record(&[12; 24], 1.0).states().to_vec();
+        let always = vec![0.7; states.len()];
+        let dataset = Dataset::new(states, 2, Some((always, 2)), &[12; 24]).unwrap();
+        let settings = [
+            "algorithm.extraction.cloning_weight=100.0",
+            "algorithm.policy_optimizer.learning_rate=0.01",
+        ];
+        let config = case.config(&settings);
+        let data = run::prepare(&config, &dataset).unwrap();
+        let mut trainer = trainer(&config, &data, one_thread());
+        let names = trainer.metrics();
+        let likelihood =
+            names.iter().position(|name| name == "training/policy/log_likelihood").unwrap();
+        let mut after = |updates: usize| {
+            (0..updates).for_each(|_| trainer.update().unwrap());
+            trainer.row().unwrap()[likelihood]
+        };
+        // A normal law of deviation 1 around the one recorded action: −ln 2π = −1.838 at best.
+        let (first, last) = (after(1), after(22));
+        assert!(last > first + 0.2 && last < -1.83, "{name}: {first} to {last}");
+    }
+}
+
+#[test]
+fn only_the_losses_that_name_a_potential_have_one() {
+    for (variant, expected) in [
+        ("symmetric", true),
+        ("forward", true),
+        ("forward-free", true),
+        ("backward", false),
+        ("binary", false),
+        ("no-potential", false),
+    ] {
+        let case = Case::new("cmd1", &format!("algorithm.variant={variant}"));
+        let source = case.source();
+        let data = run::prepare(&case.config(&[]), &source.dataset).unwrap();
+        let snapshot = trainer(&case.config(&[]), &data, one_thread()).snapshot();
+        assert_eq!(snapshot.tensor("potential.values").is_some(), expected, "{variant}");
+    }
+}
+
+#[test]
+fn a_model_takes_states_as_they_were_recorded() {
+    for name in Config::NAMES {
+        let recorded = Square::record(&[12; 24], 300.0);
+        let case = Case::new(name, "data.validation=0");
+        let range = case.config(&["data.scaling=range"]);
+        let data = run::prepare(&range, &recorded).unwrap();
+        // The same data, brought to scale by hand.
+        let mut scaled = vec![0.0; 2 * recorded.rows()];
+        for (row, target) in scaled.chunks_exact_mut(2).enumerate() {
+            data.normalization.apply(recorded.state(row), target);
+        }
+        let actions = (recorded.actions().to_vec(), 2);
+        let by_hand = Dataset::new(scaled, 2, Some(actions), &[12; 24]).unwrap();
+        let plain = case.config(&["data.scaling=none"]);
+        let by_hand = run::prepare(&plain, &by_hand).unwrap();
+        let model = |config: &RunConfig, data: &Prepared| {
+            let mut trainer = trainer(config, data, one_thread());
+            (0..5).for_each(|_| trainer.update().unwrap());
+            trainer.model()
+        };
+        let (one, other) = (model(&range, &data), model(&plain, &by_hand));
+        let (from, to) = (&recorded.states()[..100], &recorded.states()[100..200]);
+        let (near, far) = by_hand.training.states()[..200].split_at(100);
+        let steps = one.steps(from, to);
+        assert!(steps.iter().any(|&steps| steps > 0.0));
+        assert_eq!(steps, other.steps(near, far), "{name}");
+        let mut actions = [[0.0; 100]; 2];
+        one.act(from, to, &mut actions[0]).unwrap();
+        other.act(near, far, &mut actions[1]).unwrap();
+        assert_eq!(actions[0], actions[1], "{name}");
+    }
+}
+
+#[test]
 fn every_declared_metric_is_a_column_and_is_filled_while_its_pass_is_active() {
     let folder = TempDir::new().unwrap();
     for (index, case) in cases().iter().enumerate() {

@@ -435,6 +435,15 @@ mod tests {
     }
 
     #[test]
+    fn by_default_a_start_may_be_its_own_goal_as_often_as_the_law_says() {
+        let (discount, length) = (0.8f64, 12);
+        let counts = offsets(Offsets::default(), discount, length, 10_000);
+        let mass: f64 = (0..length as i32).map(|k| discount.powi(k)).sum();
+        let share = counts[0] / counts.iter().sum::<f64>();
+        assert!((share - 1.0 / mass).abs() < 0.03, "{share} of {}", 1.0 / mass);
+    }
+
+    #[test]
     fn goals_never_cross_a_trajectory_boundary_and_starts_have_a_successor() {
         let dataset = numbered(&[1, 5, 2, 1, 30]);
         let plain = Normalization::fit(&dataset, Scaling::None);

@@ -126,4 +126,16 @@ mod tests {
         assert!((weights.iter().sum::<f64>() - 3.0).abs() < 1e-9);
         assert!(weights[0] > weights[2] && weights[2] > weights[1]);
     }
+
+    #[test]
+    fn no_gradient_flows_into_the_weights() {
+        for standardize in [Standardize::None, Standardize::Batch] {
+            let weights = AdvantageWeights { inverse_temperature: 3.0, standardize };
+            let gradients = Bench::new(&[(5, 1); 3]).gradients(|program, values| {
+                program.advantage_regression(values[0], values[1], values[2], weights)
+            });
+            assert!(gradients[0].iter().all(|&g| g != 0.0));
+            assert_eq!(gradients[1..], [[0.0; 5]; 2]);
+        }
+    }
 }

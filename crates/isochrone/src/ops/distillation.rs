@@ -183,4 +183,31 @@ mod tests {
         assert_eq!(hinge(3.0), (9.0, 6.0));
         assert_eq!(Shortfall { size: 4 }.pairs(), 12.0);
     }
+
+    #[test]
+    fn no_gradient_flows_into_the_critic_through_a_target() {
+        for targets in [Targets::Raw, Targets::Clamped] {
+            let gradients = Bench::new(&[(5, 5), (5, 1), (5, 5)]).gradients(|program, values| {
+                let target = program.targets(values[1], values[2], targets);
+                program.shortfall(values[0], target)
+            });
+            assert!(gradients[0].iter().any(|&g| g != 0.0));
+            assert!(gradients[1..].iter().flatten().all(|&g| g == 0.0));
+        }
+    }
+
+    #[test]
+    fn no_gradient_flows_into_a_target() {
+        for excess in [true, false] {
+            let gradients = Bench::new(&[(5, 5); 2]).gradients(|program, values| {
+                if excess {
+                    program.excess(values[0], values[1])
+                } else {
+                    program.shortfall(values[0], values[1])
+                }
+            });
+            assert!(gradients[0].iter().any(|&g| g != 0.0));
+            assert!(gradients[1].iter().all(|&g| g == 0.0));
+        }
+    }
 }

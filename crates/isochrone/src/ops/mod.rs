@@ -51,7 +51,7 @@ pub(crate) fn transpose<T: Copy>(numbers: &[T], columns: usize, across: &mut [T]
 pub(crate) mod differences {
     //! Checks a gradient by central differences in double precision.
 
-    use crate::data::sampler::{Column, Layout, Sampler};
+    use crate::data::sampler::{Batch, Column, Layout, Sampler};
     use crate::data::{Dataset, Normalization, Scaling};
     use crate::engine::{
         Adam, ArenaId, Executor, Initial, Parameter, Parameters, Program, Threads, Value, Window,
@@ -102,6 +102,45 @@ pub(crate) mod differences {
             prepare: impl Fn(usize, &mut [f64]),
             declare: impl Fn(&mut Program<f64>, &[Value]) -> Value,
         ) {
+            let Differentiated { mut executor, batch, loss, arenas } =
+                self.differentiate(prepare, declare);
+            for arena in arenas {
+                let gradient = executor.gradient(arena).to_vec();
+                let largest = gradient.iter().fold(1e-3, |a: f64, b| a.max(b.abs()));
+                for (at, &expected) in gradient.iter().enumerate() {
+                    let mut sides = [0.0; 2];
+                    let step = 1e-5;
+                    for (side, sign) in sides.iter_mut().zip([1.0, -1.0]) {
+                        executor.arena_mut(arena)[at] += sign * step;
+                        executor.evaluate(&batch, 0);
+                        *side = executor.value(loss)[0];
+                        executor.arena_mut(arena)[at] -= sign * step;
+                    }
+                    let found = (sides[0] - sides[1]) / (2.0 * step);
+                    assert!(
+                        (found - expected).abs() <= 1e-6 * largest,
+                        "derivative {at}: difference {found}, gradient {expected}"
+                    );
+                }
+            }
+        }
+
+        /// The gradient by each free matrix, where none is held.
+        pub fn gradients(
+            self,
+            declare: impl Fn(&mut Program<f64>, &[Value]) -> Value,
+        ) -> Vec<Vec<f64>> {
+            let (arena, free) = (self.arena, self.free.clone());
+            let done = self.differentiate(|_, _| {}, declare);
+            let gradient = done.executor.gradient(arena);
+            free.iter().map(|parameter| parameter.of(gradient).to_vec()).collect()
+        }
+
+        fn differentiate(
+            self,
+            prepare: impl Fn(usize, &mut [f64]),
+            declare: impl Fn(&mut Program<f64>, &[Value]) -> Value,
+        ) -> Differentiated {
             let arenas: Vec<ArenaId> =
                 self.parameters.arenas().filter(|&arena| Some(arena) != self.held).collect();
             let mut program = Program::new(self.parameters, 1, 1, 0);
@@ -127,26 +166,16 @@ pub(crate) mod differences {
                 rest = after;
             }
             executor.differentiate(&batch, 0);
-            for arena in arenas {
-                let gradient = executor.gradient(arena).to_vec();
-                let largest = gradient.iter().fold(1e-3, |a: f64, b| a.max(b.abs()));
-                for (at, &expected) in gradient.iter().enumerate() {
-                    let mut sides = [0.0; 2];
-                    let step = 1e-5;
-                    for (side, sign) in sides.iter_mut().zip([1.0, -1.0]) {
-                        executor.arena_mut(arena)[at] += sign * step;
-                        executor.evaluate(&batch, 0);
-                        *side = executor.value(loss)[0];
-                        executor.arena_mut(arena)[at] -= sign * step;
-                    }
-                    let found = (sides[0] - sides[1]) / (2.0 * step);
-                    assert!(
-                        (found - expected).abs() <= 1e-6 * largest,
-                        "derivative {at}: difference {found}, gradient {expected}"
-                    );
-                }
-            }
+            Differentiated { executor, batch, loss, arenas }
         }
+    }
+
+    /// A program after one backward.
+    struct Differentiated {
+        executor: Executor<f64>,
+        batch: Batch,
+        loss: Value,
+        arenas: Vec<ArenaId>,
     }
 
     /// A parameter as a value.
