@@ -1,5 +1,6 @@
 //! Whatever is wrong with a command, a file or a folder: one line that says what and the way out, the
 //! exit code of its kind, and nothing that was there is lost.
+#![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
 //! Every command in a document works, and the demo keeps what the README promises.
+#![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

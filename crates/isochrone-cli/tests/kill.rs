@@ -1,5 +1,6 @@
 //! The command under signals: whatever stops a run, the same command goes on and ends with the bytes
 //! of a run that nothing stopped.
+#![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 //! are counted apart. Their layouts ask for the alignment of the kernel's vectors (16 bytes with
 //! SSE, 32 with AVX and NEON, 64 with AVX-512), while numbers, vectors of them and boxes ask for at
 //! most 8.
-
+#![allow(clippy::unwrap_used)]
 // An allocator is an unsafe trait, and counting allocations needs one. It hands every call on to the
 // system's; nothing else in this file is unsafe.
 #![allow(unsafe_code)]

@@ -1,6 +1,7 @@
 //! What every learner promises: the same seed gives the same bits, however often a run is stopped
 //! and on however many threads; a pass moves its own arenas alone; nothing that is not a finite
 //! number reaches the disk.
+#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
 //! The list of `scripts/mutations` fits the tree: every text stands exactly once, every test exists.
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

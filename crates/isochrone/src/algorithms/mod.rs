@@ -185,11 +185,11 @@ impl Config {
         Ok(match self {
             Self::Cmd1(config) => {
                 config.phases.check()?;
-                Learner::Cmd1(cmd1::Cmd1::new(config, problem, parameters)?)
+                Learner::Cmd1(Box::new(cmd1::Cmd1::new(config, problem, parameters)?))
             }
             Self::Cmd2(config) => {
                 config.phases.check()?;
-                Learner::Cmd2(cmd2::Cmd2::new(config, problem, parameters)?)
+                Learner::Cmd2(Box::new(cmd2::Cmd2::new(config, problem, parameters)?))
             }
         })
     }
@@ -198,9 +198,9 @@ impl Config {
 /// A built learner.
 pub enum Learner {
     /// CMD-1.
-    Cmd1(cmd1::Cmd1),
+    Cmd1(Box<cmd1::Cmd1>),
     /// CMD-2.
-    Cmd2(cmd2::Cmd2),
+    Cmd2(Box<cmd2::Cmd2>),
 }
 
 impl Algorithm for Learner {

@@ -75,9 +75,10 @@ impl<T: Scalar> Operation<T> for LogLikelihood {
         let constant = T::of(0.5 * (2.0 * std::f64::consts::PI).ln());
         for (row, out) in run.output.iter_mut().enumerate() {
             *out = T::ZERO;
-            for at in row * self.width..(row + 1) * self.width {
-                let (z, log, _) = self.terms(statistics, actions[at], at);
-                let inside = actions[at].at_least(T::of(-EDGE)).at_most(T::of(EDGE));
+            let first = row * self.width;
+            for (at, &action) in actions[first..first + self.width].iter().enumerate() {
+                let (z, log, _) = self.terms(statistics, action, first + at);
+                let inside = action.at_least(T::of(-EDGE)).at_most(T::of(EDGE));
                 *out -= T::of(0.5) * z * z + log + constant + (T::ONE - inside * inside).ln();
             }
         }
