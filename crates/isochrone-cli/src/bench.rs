@@ -80,6 +80,9 @@ struct Found {
 struct Report {
     cpu: String,
     threads: usize,
+    /// Tasks that ran or waited on this machine in the minute before; none where it is not told.
+    /// Where they outnumber the cores, long updates are interrupted and ratios come out too large.
+    load: Option<f64>,
     /// The rate of a 1024 × 1024 × 1024 product.
     peak_gflop_per_second: f64,
     cases: Vec<Found>,
@@ -99,6 +102,7 @@ const DISCOUNT: f64 = 0.99;
 /// No threads asked for, or an output that cannot be written.
 pub fn run(arguments: &Bench) -> Result<()> {
     let threads = Threads::new(thread_count(arguments.threads)?)?;
+    let load = load();
     let (large, small) = if arguments.quick { (3, 30) } else { (20, 300) };
     let cases = cases(large, small);
     let updates: usize = cases.iter().map(|case| case.updates).sum();
@@ -111,6 +115,7 @@ pub fn run(arguments: &Bench) -> Result<()> {
     let report = Report {
         cpu: cpu(),
         threads: threads.count(),
+        load,
         peak_gflop_per_second: peak / 1e9,
         cases: found?,
         peak_memory_bytes: peak_memory(),
@@ -275,6 +280,12 @@ fn cpu() -> String {
     field(&text, "model name").unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH))
 }
 
+/// The load of the last minute, where the system tells it.
+fn load() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
 /// The most memory this process has held, where the system tells it.
 fn peak_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -331,8 +342,10 @@ fn table(report: &Report) -> String {
     });
     line("executor's memory", &|found| mebibytes(found.executor_bytes as u64));
     let memory = report.peak_memory_bytes.map_or_else(|| "not told".to_owned(), mebibytes);
+    let load = report.load.map_or_else(|| "not told".to_owned(), |load| format!("{load:.1}"));
     format!(
-        "{}, threads: {}; a 1024³ product: {:.1} GFLOP/s; peak memory: {memory}\n{}",
+        "{}, threads: {}; load before: {load}; a 1024³ product: {:.1} GFLOP/s; peak memory: \
+         {memory}\n{}",
         report.cpu,
         report.threads,
         report.peak_gflop_per_second,
@@ -405,12 +418,15 @@ mod tests {
         let report = Report {
             cpu: "a processor".into(),
             threads: 1,
+            load: Some(0.2),
             peak_gflop_per_second: 50.0,
             cases: vec![measured("cmd1"), measured("cmd2")],
             peak_memory_bytes: Some(3 << 20),
         };
         let text = table(&report);
-        assert!(text.starts_with("a processor, threads: 1; a 1024³ product: 50.0 GFLOP/s"));
+        assert!(
+            text.starts_with("a processor, threads: 1; load before: 0.2; a 1024³ product: 50.0")
+        );
         assert!(text.contains("peak memory: 3.0 MiB"), "{text}");
         let json = serde_json::to_value(&report).unwrap();
         for case in json["cases"].as_array().unwrap() {
