@@ -129,7 +129,8 @@ fn resolve(arguments: &Train) -> Result<RunConfig> {
 
 /// The settings a run begins from: those tuned to the world it names, else nothing.
 fn usual(arguments: &Train) -> &'static str {
-    let named = arguments.overrides.iter().rev().find_map(|set| set.strip_prefix("algorithm.name="));
+    let named =
+        arguments.overrides.iter().rev().find_map(|set| set.strip_prefix("algorithm.name="));
     let algorithm = named.or(arguments.algorithm.as_deref()).unwrap_or("cmd1");
     let world = arguments.source.as_deref().and_then(|source| source.parse().ok());
     world.and_then(|world| run::preset(world, algorithm)).unwrap_or_default()

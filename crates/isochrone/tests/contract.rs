@@ -386,7 +386,8 @@ fn a_policy_step_leaves_the_critic_as_it_is_and_a_critic_step_the_policy() {
             assert_eq!(before == after, is_policy, "{}: `{name}` by the critic", case.name);
         }
         // Beside a policy that learns, the critic learns the same to the last bit.
-        let both = config(&["algorithm.phases.critic_until=1.0", "algorithm.phases.policy_from=0.0"]);
+        let both =
+            config(&["algorithm.phases.critic_until=1.0", "algorithm.phases.policy_from=0.0"]);
         let both = moved(&both, &data);
         for (alone, beside) in critic_only.iter().zip(&both) {
             let is_policy = alone.0.starts_with("policy.");

@@ -113,7 +113,8 @@ impl Phases {
     /// # Errors
     /// Names the one that is not.
     pub fn check(&self) -> Result<()> {
-        for (key, value) in [("critic_until", self.critic_until), ("policy_from", self.policy_from)] {
+        for (key, value) in [("critic_until", self.critic_until), ("policy_from", self.policy_from)]
+        {
             if !(0.0..=1.0).contains(&value) {
                 return Err(Error::input(format!(
                     "`algorithm.phases.{key}` is `{value}`, expected a share of the updates, 0 to 1"
