@@ -408,6 +408,40 @@ fn damaged_and_foreign_checkpoints_are_told_and_an_older_one_is_used() {
 }
 
 #[test]
+fn commands_that_ask_a_run_refuse_what_is_none() {
+    let bench = Bench::new();
+    bench.square("a.npz");
+    bench.trained(&["a.npz", "--out", "run"]);
+    bench.trained(&["a.npz", "--out", "broken"]);
+    let foreign = [&2u64.to_le_bytes()[..], b"{}"].concat();
+    std::fs::write(bench.path("foreign"), &foreign).unwrap();
+    std::fs::write(bench.path("broken/model.safetensors"), &foreign).unwrap();
+    std::fs::copy(checkpoint(&bench.path("run"), 12), bench.path("checkpoint")).unwrap();
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let output = bench.command(arguments).output().unwrap();
+        assert_names(&one_line(&output, 2, arguments), words);
+    };
+    for (model, words) in [
+        ("none", "no model and no run"),
+        ("/dev/null", "no model and no run"),
+        ("foreign", "no checkpoint of isochrone"),
+        ("checkpoint", "not a model"),
+        ("a.npz", "damaged"),
+        ("broken", "no checkpoint of isochrone"),
+    ] {
+        refused(&["audit", model, "--data", "a.npz"], &[words, model]);
+    }
+    let ends = ["--start", "0,0", "--goal", "1,1"];
+    for (run, words) in [("none", "no run"), ("foreign", "no run"), ("broken", "no checkpoint")] {
+        refused(&["evaluate", run], &[words, run]);
+        refused(&[&["plan", run], &ends[..]].concat(), &[words, run]);
+    }
+    refused(&["runs", "none"], &["cannot list runs", "none"]);
+    refused(&["config", "--algorithm", "cmd"], &["`cmd`", "`cmd1`"]);
+    refused(&["exact", "none.toml"], &["cannot read", "none.toml"]);
+}
+
+#[test]
 fn a_policy_of_another_network_is_refused_and_the_mended_command_works() {
     let bench = Bench::new();
     bench.square("a.npz");

@@ -106,6 +106,11 @@ pub fn newest_snapshot(folder: &Path) -> Result<Snapshot> {
 /// There is none, or it is damaged.
 pub fn open_model(path: &Path) -> Result<Model> {
     if !path.is_dir() {
+        if !path.is_file() {
+            return Err(Error::input("no model and no run")
+                .in_file(path)
+                .hint("name a `model.safetensors` or a folder that `isochrone train` made"));
+        }
         return Model::load(&Disk, path);
     }
     let model = path.join(MODEL);
@@ -177,7 +182,8 @@ fn search(folder: &Path, depth: usize, found: &mut Vec<Listed>) -> Result<()> {
         return Ok(());
     }
     let entries = std::fs::read_dir(folder)
-        .map_err(|error| Error::input(format!("cannot list runs: {error}")).in_file(folder))?;
+        .map_err(|error| Error::input(format!("cannot list runs: {error}")).in_file(folder))
+        .map_err(|error| error.hint("name the folder that `isochrone train` keeps runs in"))?;
     for entry in entries.flatten() {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_folder && depth < DEEPEST {
