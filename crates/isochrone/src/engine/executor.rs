@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::optimizer::ArenaState;
-use super::program::{Node, Pass, Stage};
+use super::plan::Plan;
+use super::program::Stage;
 use super::{ArenaId, Parameter, Product, Program, Scalar, Threads, Value, Window};
 use crate::data::sampler::Batch;
 
@@ -105,23 +106,6 @@ impl Clock {
             None => self.entries.push((name, half, passed)),
         }
     }
-}
-
-/// The nodes to visit for one set of active passes, the backward half of each from last to first.
-struct Plan {
-    active: Vec<bool>,
-    forward: Vec<usize>,
-    backward: Vec<Vec<Visit>>,
-}
-
-/// One node in the backward half of a pass: the gradients it owes, and those it is the first to add
-/// to. These are cleared just before, while they are still in the cache.
-struct Visit {
-    node: usize,
-    wants: Vec<bool>,
-    moves: bool,
-    first_values: Vec<usize>,
-    first_parameters: Vec<Parameter>,
 }
 
 /// Runs a program on the CPU.
@@ -253,7 +237,7 @@ impl<T: Scalar> Executor<T> {
     /// The metrics of the last update, in the order of [`Program::metrics`]; NaN where inactive.
     pub fn metrics(&self, step: u64, out: &mut Vec<f64>) {
         out.clear();
-        let plan = self.plans.iter().find(|plan| plan.active == self.active(step));
+        let plan = self.plans.iter().find(|plan| plan.serves(&self.program, step));
         for (_, value) in &self.program.reports {
             let computed = plan.is_some_and(|plan| {
                 plan.forward.iter().any(|&node| self.program.nodes[node].output.id == value.id)
@@ -321,35 +305,12 @@ impl<T: Scalar> Executor<T> {
         }
     }
 
-    fn active(&self, step: u64) -> Vec<bool> {
-        self.program.passes.iter().map(|pass| pass.window.contains(step)).collect()
-    }
-
     /// The plan for the passes active at `step`; made when first needed.
     fn plan(&mut self, step: u64) -> usize {
-        let matches = |plan: &Plan| {
-            let passes = self.program.passes.iter().zip(&plan.active);
-            passes.fold(true, |same, (pass, &active)| same && pass.window.contains(step) == active)
-        };
-        if let Some(known) = self.plans.iter().position(matches) {
+        if let Some(known) = self.plans.iter().position(|plan| plan.serves(&self.program, step)) {
             return known;
         }
-        let active = self.active(step);
-        let mut needed = vec![false; self.program.nodes.len()];
-        let mut backward = Vec::new();
-        for (pass, &active) in self.program.passes.iter().zip(&active) {
-            if active {
-                mark(&self.program.nodes, pass.loss.id, &mut needed);
-                backward.push(visits(&self.program.nodes, pass));
-            } else {
-                backward.push(Vec::new());
-            }
-        }
-        for (_, value) in &self.program.reports {
-            mark_report(&self.program.nodes, value.id, &mut needed);
-        }
-        let forward = (0..needed.len()).filter(|&node| needed[node]).collect();
-        self.plans.push(Plan { active, forward, backward });
+        self.plans.push(Plan::new(&self.program, step));
         self.plans.len() - 1
     }
 
@@ -433,70 +394,4 @@ impl<T: Scalar> Executor<T> {
             clock.add("adam", "descend", since);
         }
     }
-}
-
-/// Marks every node that `value` depends on.
-fn mark<T: Scalar>(nodes: &[Node<T>], value: usize, needed: &mut [bool]) {
-    let mut wanted = vec![value];
-    while let Some(value) = wanted.pop() {
-        if let Some(index) = nodes.iter().position(|node| node.output.id == value)
-            && !needed[index]
-        {
-            needed[index] = true;
-            wanted.extend(nodes[index].inputs.iter().map(|input| input.id));
-        }
-    }
-}
-
-/// Marks the node of a metric whose inputs are computed anyway.
-fn mark_report<T: Scalar>(nodes: &[Node<T>], value: usize, needed: &mut [bool]) {
-    let producer = |value: usize| nodes.iter().position(|node| node.output.id == value);
-    if let Some(index) = producer(value) {
-        let mut inputs = nodes[index].inputs.iter().map(|input| producer(input.id));
-        needed[index] |= inputs.all(|input| input.is_none_or(|from| needed[from]));
-    }
-}
-
-/// The backward half of `pass`: the nodes between its loss and its arenas.
-fn visits<T: Scalar>(nodes: &[Node<T>], pass: &Pass) -> Vec<Visit> {
-    let moves = |node: &Node<T>| {
-        node.parameters.iter().any(|p| pass.arenas.iter().any(|(a, _)| *a == p.arena))
-    };
-    let producer = |value: &Value| nodes.iter().position(|node| node.output.id == value.id);
-    let mut depends = vec![false; nodes.len()];
-    for (index, node) in nodes.iter().enumerate() {
-        let through = node
-            .inputs
-            .iter()
-            .any(|input| !input.stopped && producer(input).is_some_and(|from| depends[from]));
-        depends[index] = moves(node) || through;
-    }
-    let mut leads = vec![false; nodes.len()];
-    let mut result: Vec<Visit> = Vec::new();
-    for (index, node) in nodes.iter().enumerate().rev() {
-        leads[index] |= node.output.id == pass.loss.id;
-        if !(leads[index] && depends[index]) {
-            continue;
-        }
-        let (mut wants, mut first_values) = (Vec::new(), Vec::new());
-        for input in &node.inputs {
-            let from = producer(input).filter(|&from| !input.stopped && depends[from]);
-            wants.push(from.is_some());
-            if let Some(from) = from
-                && !std::mem::replace(&mut leads[from], true)
-            {
-                first_values.push(input.id);
-            }
-        }
-        let moves = moves(node);
-        let added = |parameter: &Parameter| {
-            result.iter().any(|visit: &Visit| {
-                visit.moves && nodes[visit.node].parameters.contains(parameter)
-            })
-        };
-        let first = node.parameters.iter().filter(|&parameter| moves && !added(parameter));
-        let first_parameters = first.copied().collect();
-        result.push(Visit { node: index, wants, moves, first_values, first_parameters });
-    }
-    result
 }

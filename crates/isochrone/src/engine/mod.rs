@@ -7,6 +7,7 @@
 mod executor;
 mod optimizer;
 mod parameters;
+mod plan;
 mod products;
 mod program;
 mod scalar;

@@ -10,6 +10,10 @@
 //! W = G / ‖u_i − v_j‖ (0 where that is 0) dU_i = Σ_j W_ij (u_i − v_j), dV_j = −Σ_i W_ij (u_i − v_j);
 //! the maximum scatters G once per pair. d(x, x) is exactly 0 and has gradient 0.
 
+mod backward;
+
+use backward::{Pairs, ends_backward, starts_backward, weigh};
+
 use super::{LANES, lanes, transpose};
 use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value, wide_kernel};
 
@@ -164,167 +168,6 @@ fn pair_backward<T: Scalar>(
             let weight = gradient / norm;
             (first + shape.maxima..first + width)
                 .for_each(|m| target[m] += weight * (from[m] - to[m]));
-        }
-    }
-}
-
-/// What the backward half of all pairs reads. Rows of `shares`, `weights` and `picks` are whole
-/// lanes; those of the last two stand component by component.
-#[derive(Clone, Copy)]
-struct Pairs<'a, T> {
-    shape: Mrn,
-    /// Numbers of a row of pairs.
-    stride: usize,
-    from: &'a [T],
-    /// The ends, transposed.
-    across: &'a [T],
-    /// G / K, and 0 beyond the last column.
-    shares: &'a [T],
-    /// W.
-    weights: &'a [T],
-    picks: &'a [u32],
-}
-
-impl<'a, T> Pairs<'a, T> {
-    /// The lanes of shares of a row.
-    #[inline(always)]
-    fn shares(&self, row: usize) -> &'a [[T; LANES]] {
-        whole(&self.shares[row * self.stride..][..self.stride])
-    }
-
-    /// The lanes of W and of picks of a row and component.
-    #[inline(always)]
-    fn parts(&self, row: usize, component: usize) -> (&'a [[T; LANES]], &'a [[u32; LANES]]) {
-        let first = (row * self.shape.components + component) * self.stride;
-        let places = first..first + self.stride;
-        (whole(&self.weights[places.clone()]), whole(&self.picks[places]))
-    }
-
-    /// The lanes of a coordinate of all ends.
-    #[inline(always)]
-    fn ends(&self, coordinate: usize) -> &'a [[T; LANES]] {
-        whole(&self.across[coordinate * self.stride..][..self.stride])
-    }
-}
-
-#[inline(always)]
-fn whole<T>(numbers: &[T]) -> &[[T; LANES]] {
-    numbers.as_chunks().0
-}
-
-/// Adds what lanes of pairs give to coordinate `m` of the maximum: their share where they picked it.
-#[inline(always)]
-fn add_picked<T: Scalar>(
-    sums: &mut [T; LANES],
-    m: usize,
-    shares: &[T; LANES],
-    picks: &[u32; LANES],
-) {
-    for l in 0..LANES {
-        sums[l] = if picks[l] == m as u32 { sums[l] + shares[l] } else { sums[l] };
-    }
-}
-
-/// Adds what lanes of pairs give to a coordinate of the norm.
-#[inline(always)]
-fn add_weighed<T: Scalar>(sums: &mut [T; LANES], from: T, to: &[T; LANES], weights: &[T; LANES]) {
-    for l in 0..LANES {
-        sums[l] += weights[l] * (from - to[l]);
-    }
-}
-
-/// The sum of all lanes, joined in halves.
-#[inline(always)]
-fn join<T: Scalar>(mut sums: [T; LANES]) -> T {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for l in 0..half {
-            sums[l] += sums[l + half];
-        }
-        half /= 2;
-    }
-    sums[0]
-}
-
-wide_kernel! {
-    /// Writes the shares G / K of a row and turns its norms into W = G / (K ‖u − v‖), 0 where the
-    /// norm is 0.
-    fn weigh<T>(shape: Mrn, gradient: &'k [T], shares: &'k mut [T], norms: &'k mut [T]) {
-        let length = gradient.len();
-        shares[length..].fill(T::ZERO);
-        for (share, &g) in shares.iter_mut().zip(gradient) {
-            *share = g * shape.share();
-        }
-        for norms in norms.chunks_exact_mut(shares.len()) {
-            for (norm, &share) in norms.iter_mut().zip(&*shares) {
-                let weight = share / *norm;
-                *norm = if *norm > T::ZERO { weight } else { T::ZERO };
-            }
-        }
-    }
-}
-
-wide_kernel! {
-    /// Adds the gradient of consecutive starts, from row `first`: sums along rows of pairs.
-    fn starts_backward<T>(pairs: Pairs<'k, T>, first: usize, targets: &'k mut [T]) {
-        let (shape, width) = (pairs.shape, pairs.shape.width());
-        for component in 0..shape.components {
-            for m in 0..shape.maxima + shape.squares {
-                let coordinate = component * (shape.maxima + shape.squares) + m;
-                for (at, target) in targets.chunks_exact_mut(width).enumerate() {
-                    let row = first + at;
-                    let (weights, picks) = pairs.parts(row, component);
-                    let mut sums = [T::ZERO; LANES];
-                    if m < shape.maxima {
-                        for (shares, picks) in pairs.shares(row).iter().zip(picks) {
-                            add_picked(&mut sums, m, shares, picks);
-                        }
-                    } else {
-                        let from = pairs.from[row * width + coordinate];
-                        for (to, weights) in pairs.ends(coordinate).iter().zip(weights) {
-                            add_weighed(&mut sums, from, to, weights);
-                        }
-                    }
-                    target[coordinate] += join(sums);
-                }
-            }
-        }
-    }
-}
-
-wide_kernel! {
-    /// Adds the gradient of the ends in lanes `lane`: sums down rows of pairs, two coordinates at
-    /// once.
-    fn ends_backward<T>(pairs: Pairs<'k, T>, lane: usize, targets: &'k mut [T]) {
-        let (shape, width) = (pairs.shape, pairs.shape.width());
-        let part = shape.maxima + shape.squares;
-        for component in 0..shape.components {
-            let halves = [(0, shape.maxima), (shape.maxima, part)];
-            for (half, (start, end)) in halves.into_iter().enumerate() {
-                for m in (start..end).step_by(2) {
-                    let both = [m, (m + 1).min(end - 1)];
-                    let coordinates = both.map(|m| component * part + m);
-                    let to = coordinates.map(|coordinate| &pairs.ends(coordinate)[lane]);
-                    let mut sums = [[T::ZERO; LANES]; 2];
-                    for (row, from) in pairs.from.chunks_exact(width).enumerate() {
-                        let (weights, picks) = pairs.parts(row, component);
-                        let (weights, picks) = (&weights[lane], &picks[lane]);
-                        for (at, sums) in sums.iter_mut().enumerate() {
-                            if half == 0 {
-                                add_picked(sums, both[at], &pairs.shares(row)[lane], picks);
-                            } else {
-                                add_weighed(sums, from[coordinates[at]], to[at], weights);
-                            }
-                        }
-                    }
-                    for (at, target) in targets.chunks_exact_mut(width).enumerate() {
-                        target[coordinates[0]] -= sums[0][at];
-                        if both[1] > m {
-                            target[coordinates[1]] -= sums[1][at];
-                        }
-                    }
-                }
-            }
         }
     }
 }

@@ -1,0 +1,160 @@
+//! The backward half of all pairs: one scatter a pair for the maximum, streamed sums for the norm.
+//!
+//! With W_ij = G_ij / (K ‖u_i − v_j‖), 0 where that is 0: dU_i = Σ_j W_ij (u_i − v_j) and
+//! dV_j = −Σ_i W_ij (u_i − v_j), in lanes of pairs; the maximum costs O(B²) whatever its width.
+
+use super::super::LANES;
+use super::{Mrn, NONE};
+use crate::engine::{Scalar, wide_kernel};
+
+/// What the backward half of all pairs reads. Rows of `shares`, `weights` and `picks` are whole
+/// lanes; those of the last two stand component by component.
+#[derive(Clone, Copy)]
+pub(super) struct Pairs<'a, T> {
+    pub shape: Mrn,
+    /// Numbers of a row of pairs.
+    pub stride: usize,
+    pub from: &'a [T],
+    /// The ends, transposed.
+    pub across: &'a [T],
+    /// G / K, and 0 beyond the last column.
+    pub shares: &'a [T],
+    /// W.
+    pub weights: &'a [T],
+    pub picks: &'a [u32],
+}
+
+impl<'a, T> Pairs<'a, T> {
+    /// The lanes of shares of a row.
+    #[inline(always)]
+    fn shares(&self, row: usize) -> &'a [[T; LANES]] {
+        whole(&self.shares[row * self.stride..][..self.stride])
+    }
+
+    /// The lanes of W and of picks of a row and component.
+    #[inline(always)]
+    fn parts(&self, row: usize, component: usize) -> (&'a [[T; LANES]], &'a [[u32; LANES]]) {
+        let first = (row * self.shape.components + component) * self.stride;
+        let places = first..first + self.stride;
+        (whole(&self.weights[places.clone()]), whole(&self.picks[places]))
+    }
+
+    /// The lanes of a coordinate of all ends.
+    #[inline(always)]
+    fn ends(&self, coordinate: usize) -> &'a [[T; LANES]] {
+        whole(&self.across[coordinate * self.stride..][..self.stride])
+    }
+}
+
+#[inline(always)]
+fn whole<T>(numbers: &[T]) -> &[[T; LANES]] {
+    numbers.as_chunks().0
+}
+
+/// Adds what lanes of pairs give to a coordinate of the norm.
+#[inline(always)]
+fn add_weighed<T: Scalar>(sums: &mut [T; LANES], from: T, to: &[T; LANES], weights: &[T; LANES]) {
+    for l in 0..LANES {
+        sums[l] += weights[l] * (from - to[l]);
+    }
+}
+
+/// The sum of all lanes, joined in halves.
+#[inline(always)]
+fn join<T: Scalar>(mut sums: [T; LANES]) -> T {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for l in 0..half {
+            sums[l] += sums[l + half];
+        }
+        half /= 2;
+    }
+    sums[0]
+}
+
+wide_kernel! {
+    /// Writes the shares G / K of a row and turns its norms into W = G / (K ‖u − v‖), 0 where the
+    /// norm is 0.
+    pub(super) fn weigh<T>(shape: Mrn, gradient: &'k [T], shares: &'k mut [T], norms: &'k mut [T]) {
+        let length = gradient.len();
+        shares[length..].fill(T::ZERO);
+        for (share, &g) in shares.iter_mut().zip(gradient) {
+            *share = g * shape.share();
+        }
+        for norms in norms.chunks_exact_mut(shares.len()) {
+            for (norm, &share) in norms.iter_mut().zip(&*shares) {
+                let weight = share / *norm;
+                *norm = if *norm > T::ZERO { weight } else { T::ZERO };
+            }
+        }
+    }
+}
+
+wide_kernel! {
+    /// Adds the gradient of consecutive starts, from row `first`: one scatter a pair for the maximum,
+    /// sums along rows of pairs for the norm.
+    pub(super) fn starts_backward<T>(pairs: Pairs<'k, T>, first: usize, targets: &'k mut [T]) {
+        let (shape, width) = (pairs.shape, pairs.shape.width());
+        for (at, target) in targets.chunks_exact_mut(width).enumerate() {
+            let row = first + at;
+            for component in 0..shape.components {
+                let (weights, picks) = pairs.parts(row, component);
+                let start = component * (shape.maxima + shape.squares);
+                for (shares, picks) in pairs.shares(row).iter().zip(picks) {
+                    for (&share, &pick) in shares.iter().zip(picks) {
+                        if pick != NONE {
+                            target[start + pick as usize] += share;
+                        }
+                    }
+                }
+                for coordinate in start + shape.maxima..start + shape.maxima + shape.squares {
+                    let from = pairs.from[row * width + coordinate];
+                    let mut sums = [T::ZERO; LANES];
+                    for (to, weights) in pairs.ends(coordinate).iter().zip(weights) {
+                        add_weighed(&mut sums, from, to, weights);
+                    }
+                    target[coordinate] += join(sums);
+                }
+            }
+        }
+    }
+}
+
+wide_kernel! {
+    /// Adds the gradient of the ends in lanes `lane`: one scatter a pair for the maximum, sums down
+    /// rows of pairs for the norm, two coordinates at once.
+    pub(super) fn ends_backward<T>(pairs: Pairs<'k, T>, lane: usize, targets: &'k mut [T]) {
+        let (shape, width) = (pairs.shape, pairs.shape.width());
+        let rows = pairs.from.len() / width;
+        for component in 0..shape.components {
+            let start = component * (shape.maxima + shape.squares);
+            for row in 0..rows {
+                let picks = &pairs.parts(row, component).1[lane];
+                let picked = pairs.shares(row)[lane].iter().zip(picks);
+                for (target, (&share, &pick)) in targets.chunks_exact_mut(width).zip(picked) {
+                    if pick != NONE {
+                        target[start + pick as usize] -= share;
+                    }
+                }
+            }
+            let end = start + shape.maxima + shape.squares;
+            for coordinate in (start + shape.maxima..end).step_by(2) {
+                let both = [coordinate, (coordinate + 1).min(end - 1)];
+                let to = both.map(|coordinate| &pairs.ends(coordinate)[lane]);
+                let mut sums = [[T::ZERO; LANES]; 2];
+                for (row, from) in pairs.from.chunks_exact(width).enumerate() {
+                    let weights = &pairs.parts(row, component).0[lane];
+                    for (at, sums) in sums.iter_mut().enumerate() {
+                        add_weighed(sums, from[both[at]], to[at], weights);
+                    }
+                }
+                for (at, target) in targets.chunks_exact_mut(width).enumerate() {
+                    target[both[0]] -= sums[0][at];
+                    if both[1] > coordinate {
+                        target[both[1]] -= sums[1][at];
+                    }
+                }
+            }
+        }
+    }
+}
