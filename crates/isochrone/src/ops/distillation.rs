@@ -175,6 +175,11 @@ mod tests {
         let bench = || Bench::new(&[(5, 5)]).holding(&[(5, 5)]);
         bench().check(|program, values| program.excess(values[0], values[1]));
         bench().check(|program, values| program.shortfall(values[0], values[1]));
+        // Distances below nearly all targets, the matching ones among them, which do not count.
+        bench().check_from(
+            |_, numbers| numbers.iter_mut().for_each(|x| *x -= 1.0),
+            |program, values| program.shortfall(values[0], values[1]),
+        );
     }
 
     #[test]
