@@ -218,7 +218,7 @@ fn finish(config: &RunConfig, source: &Source, folder: &Path, threads: &Threads)
 
 /// Runs to the end through all stops; how many times it was begun.
 fn finish_through(stops: &mut Stops, config: &RunConfig, source: &Source, folder: &Path) -> usize {
-    for begun in 1.. {
+    for begun in 1..100 {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             execute(config, source, folder, &Origin::default(), &one_thread(), stops)
         }));
@@ -229,7 +229,7 @@ fn finish_through(stops: &mut Stops, config: &RunConfig, source: &Source, folder
             Ok(Ok(_)) => return begun,
         }
     }
-    unreachable!("a run ends")
+    panic!("a run that is stopped at a step goes on from there")
 }
 
 /// The final files of a run; one that is not there is empty.
@@ -713,6 +713,26 @@ fn a_run_that_diverges_stops_with_its_step_and_leaves_only_finite_numbers() {
         }
     }
     assert!(diverged > cases().len(), "only {diverged} runs diverged");
+}
+
+#[test]
+fn a_loss_that_is_not_finite_stops_the_update_it_appears_in() {
+    for name in Config::NAMES {
+        let case = Case::new(name, "");
+        let (config, source) = (case.config(&[]), case.source());
+        let data = run::prepare(&config, &source.dataset).unwrap();
+        let mut trainer = trainer(&config, &data, one_thread());
+        (0..3).for_each(|_| trainer.update().unwrap());
+        let executor = trainer.executor();
+        let first = executor.program().parameters().arenas().next().unwrap();
+        executor.arena_mut(first).fill(f32::NAN);
+        match trainer.update() {
+            Err(Error::Diverged { step: 3, metric, value }) => {
+                assert!(metric.ends_with("/loss") && value.is_nan(), "{metric} {value}");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
 }
 
 #[test]
