@@ -153,7 +153,7 @@ pub fn execute(
         config,
         source,
         folder,
-        facts: fingerprint(&source.dataset),
+        data: fingerprint(&source.dataset),
         tasks: tasks(config, source)?,
         trainer,
         success: None,
@@ -169,7 +169,8 @@ struct Session<'a> {
     config: &'a RunConfig,
     source: &'a Source,
     folder: &'a Path,
-    facts: String,
+    /// The fingerprint of the data.
+    data: String,
     tasks: Vec<Task>,
     trainer: Trainer<'a>,
     success: Option<Success>,
@@ -182,6 +183,11 @@ struct Ledgers {
 }
 
 impl Session<'_> {
+    /// What a checkpoint remembers of the config it belongs to.
+    fn config_hash(&self) -> Result<String> {
+        Ok(blake3::hash(self.config.to_toml()?.as_bytes()).to_hex().to_string())
+    }
+
     fn checkpoints(&self) -> PathBuf {
         self.folder.join("checkpoints")
     }
@@ -191,11 +197,15 @@ impl Session<'_> {
         let found = latest(&Disk, &self.checkpoints())?;
         if let Some(snapshot) = found.snapshot {
             found.skipped.iter().for_each(|error| observer.skipped(error));
-            let known = snapshot.facts.get("data").map(String::as_str);
-            if known != Some(&self.facts) {
+            if snapshot.facts.get("data") != Some(&self.data) {
                 return Err(Error::changed("the data are not those the run began with")
                     .in_file(self.folder)
                     .hint("restore the data, or choose another folder with `--out`"));
+            }
+            if snapshot.facts.get("config") != Some(&self.config_hash()?) {
+                return Err(Error::input("the newest checkpoint is of another config")
+                    .in_file(self.folder)
+                    .hint("choose another folder with `--out`"));
             }
             self.trainer.restore(&snapshot).map_err(|error| error.in_file(self.folder))?;
             observer.resumed(snapshot.step);
@@ -297,7 +307,8 @@ impl Session<'_> {
         }
         let mut snapshot: Snapshot = self.trainer.snapshot();
         snapshot.facts.insert("kind".into(), "checkpoint".into());
-        snapshot.facts.insert("data".into(), self.facts.clone());
+        snapshot.facts.insert("data".into(), self.data.clone());
+        snapshot.facts.insert("config".into(), self.config_hash()?);
         save_step(&Disk, &self.checkpoints(), &snapshot, self.config.train.keep)
     }
 

@@ -107,13 +107,14 @@ wide_kernel! {
                         }
                     }
                 }
-                for coordinate in start + shape.maxima..start + shape.maxima + shape.squares {
+                let norm = start + shape.maxima..start + shape.maxima + shape.squares;
+                for (coordinate, target) in norm.clone().zip(&mut target[norm]) {
                     let from = pairs.from[row * width + coordinate];
                     let mut sums = [T::ZERO; LANES];
                     for (to, weights) in pairs.ends(coordinate).iter().zip(weights) {
                         add_weighed(&mut sums, from, to, weights);
                     }
-                    target[coordinate] += join(sums);
+                    *target += join(sums);
                 }
             }
         }
