@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use isochrone::checkpoint::{Disk, Files};
+use isochrone::checkpoint::{Disk, write_whole};
 use isochrone::engine::Threads;
 use isochrone::evaluate::{Audit, Success};
 use isochrone::model::Model;
@@ -291,10 +291,7 @@ impl Summary {
     fn write(&self, out: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)
             .map_err(|error| Error::input(format!("the summary cannot be written: {error}")))?;
-        let (path, partial) = (out.join("summary.json"), out.join("summary.partial"));
-        Disk.write(&partial, text.as_bytes())
-            .and_then(|()| Disk.rename(&partial, &path))
-            .map_err(|error| Error::disk("write", &path, error))
+        write_whole(&Disk, &out.join("summary.json"), text.as_bytes())
     }
 
     fn tell(&self) -> Result<()> {

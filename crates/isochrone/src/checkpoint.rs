@@ -119,14 +119,20 @@ impl Snapshot {
 /// [`Error::Diverged`] with the tensor's name where a number is not finite, [`Error::Disk`] where
 /// the system refuses, [`Error::Input`] where a name stands twice or a shape does not fit.
 pub fn save(files: &dyn Files, path: &Path, snapshot: &Snapshot) -> Result<()> {
-    let bytes = encode(snapshot).map_err(|error| error.in_file(path))?;
+    write_whole(files, path, &encode(snapshot).map_err(|error| error.in_file(path))?)
+}
+
+/// Writes a file whole, or leaves what was there before: temporary file, sync, rename, sync of the
+/// folder.
+///
+/// # Errors
+/// The system refuses; the temporary file is then gone.
+pub fn write_whole(files: &dyn Files, path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = temporary(path);
-    let placed = files
-        .write(&temporary, &bytes)
-        .map_err(|error| Error::disk("write", path, error))
-        .and_then(|()| {
-            files.rename(&temporary, path).map_err(|error| Error::disk("rename", path, error))
-        });
+    let placed =
+        files.write(&temporary, bytes).map_err(|error| Error::disk("write", path, error)).and_then(
+            |()| files.rename(&temporary, path).map_err(|error| Error::disk("rename", path, error)),
+        );
     if placed.is_err() {
         // Gives the space back; a leftover would be replaced by the next save.
         files.remove(&temporary).ok();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{RunConfig, Source};
-use crate::checkpoint::{Disk, Files, Lock, Snapshot, fingerprint, latest};
+use crate::checkpoint::{Disk, Lock, Snapshot, fingerprint, latest, write_whole};
 use crate::error::{Error, Result};
 use crate::model::Model;
 
@@ -59,16 +59,8 @@ pub(super) fn claim(config: &RunConfig, source: &Source, folder: &Path) -> Resul
     };
     let provenance = toml::to_string(&provenance)
         .map_err(|error| Error::input(format!("the provenance cannot be written: {error}")))?;
-    write_whole(&folder.join(PROVENANCE), &provenance)?;
-    write_whole(&folder.join(CONFIG), &config.to_toml()?)
-}
-
-/// Writes a text file whole or not at all.
-fn write_whole(path: &Path, text: &str) -> Result<()> {
-    let partial = path.with_extension("partial");
-    let disk = |action, error| Error::disk(action, path, error);
-    Disk.write(&partial, text.as_bytes()).map_err(|error| disk("write", error))?;
-    Disk.rename(&partial, path).map_err(|error| disk("rename", error))
+    write_whole(&Disk, &folder.join(PROVENANCE), provenance.as_bytes())?;
+    write_whole(&Disk, &folder.join(CONFIG), config.to_toml()?.as_bytes())
 }
 
 /// The config of the run in `folder`.

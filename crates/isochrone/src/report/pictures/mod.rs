@@ -18,13 +18,12 @@ mod raster;
 mod svg;
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use self::drawing::Drawing;
 use super::{Calibration, Curves, Isochrones};
-use crate::{Error, Result};
+use crate::Result;
+use crate::checkpoint::{Disk, write_whole};
 
 /// Draws trajectories by family and learned distances as isochrones; writes `<path>.svg` and
 /// `<path>.png`.
@@ -59,8 +58,8 @@ pub fn calibration(input: &Calibration, path_without_extension: &Path) -> Result
 
 fn save(drawing: &Drawing, path: &Path) -> Result<()> {
     let image = raster::file(drawing)?;
-    write_whole(&with_ending(path, ".svg"), svg::document(drawing).as_bytes())?;
-    write_whole(&with_ending(path, ".png"), &image)
+    write_whole(&Disk, &with_ending(path, ".svg"), svg::document(drawing).as_bytes())?;
+    write_whole(&Disk, &with_ending(path, ".png"), &image)
 }
 
 /// Adds an ending; a dot in the name is no extension.
@@ -68,21 +67,6 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
     name.into()
-}
-
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let partial = with_ending(path, ".partial");
-    let write = || -> std::io::Result<()> {
-        let mut file = File::create(&partial)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&partial, path)
-    };
-    write().map_err(|source| {
-        // What is left of a failed write is of no use; that it cannot be removed changes nothing.
-        let _ = fs::remove_file(&partial);
-        Error::disk("write", path, source)
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Synthetic inputs, drawn and read back.
 
 use std::f32::consts::{PI, TAU};
+use std::fs::{self, File};
 
 use super::super::{Families, Field, Panel, Reference, Series, Spread};
 use super::*;
