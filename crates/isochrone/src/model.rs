@@ -292,6 +292,23 @@ impl Model {
         Ok(())
     }
 
+    /// Which of the discrete actions the policy takes for each observation and goal, from 0.
+    ///
+    /// # Errors
+    /// The model has no policy, or one of continuous actions.
+    pub fn choose(&self, observations: &[f32], goals: &[f32]) -> Result<Vec<usize>> {
+        let size = self.shape.action_size;
+        let mut actions = vec![0.0; observations.len() / self.shape.state_size * size];
+        self.act(observations, goals, &mut actions)?;
+        let one_hot = |row: &[f32]| {
+            let place = row.iter().position(|&x| x == 1.0);
+            place.filter(|&at| row.iter().enumerate().all(|(other, &x)| other == at || x == 0.0))
+        };
+        actions.chunks_exact(size).map(one_hot).collect::<Option<_>>().ok_or_else(|| {
+            Error::input("the model's actions are continuous").hint("ask for the action itself")
+        })
+    }
+
     /// How far each state is from the data, in typical spacings of data states: above 1 is farther
     /// than 99 of 100 data states are from their neighbours, and answers there are guesses.
     pub fn novelty(&self, states: &[f32]) -> Vec<f32> {

@@ -92,7 +92,7 @@ impl<'d> Trainer<'d> {
         let (state_size, action_size) = (dataset.state_size(), dataset.action_size());
         let mut parameters = Parameters::default();
         let problem = Problem { state_size, action_size, steps: settings.steps };
-        let learner = algorithm.build(problem, &mut parameters)?;
+        let learner = algorithm.fitted(dataset)?.build(problem, &mut parameters)?;
         let mut program = Program::new(parameters, settings.batch_size, state_size, action_size);
         learner.declare(&mut program);
         let sampler = |dataset: &'d Dataset| {

@@ -3,6 +3,7 @@
 //! An algorithm declares its update once and, when training is over, hands over what it learned.
 //! It runs no loop, opens no file and logs nothing.
 
+mod actions;
 pub mod cmd1;
 pub mod cmd2;
 mod distance;

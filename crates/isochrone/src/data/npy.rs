@@ -48,6 +48,11 @@ impl Item {
         }
     }
 
+    /// Whether it holds whole numbers, truth values apart.
+    pub(super) fn is_whole(self) -> bool {
+        matches!(self, Self::Byte | Self::Int32 | Self::Int64)
+    }
+
     fn bytes(self) -> usize {
         match self {
             Self::Bool | Self::Byte => 1,
@@ -262,6 +267,17 @@ pub(super) fn numbers(reader: &mut dyn Read, header: &Header, key: &str) -> Resu
             return Err(Error::input(format!("{place}, too large for 32 bits")));
         }
         Ok(narrow)
+    })
+}
+
+/// Reads an array of whole numbers, each 0 or more.
+pub(super) fn choices(reader: &mut dyn Read, header: &Header, key: &str) -> Result<Vec<u32>> {
+    decode(reader, header, key, |row, value| {
+        if (0.0..=f64::from(u32::MAX)).contains(&value) {
+            return Ok(value as u32);
+        }
+        Err(Error::input(format!("`{key}` row {row} is `{value}`, expected 0 or more"))
+            .hint("number the actions from 0; the last row of a trajectory may repeat any of them"))
     })
 }
 

@@ -1,7 +1,8 @@
 //! Trajectories in numpy's npz: `states`, `terminals` and, where known, `actions`.
 //!
 //! `states` is rows × n (`observations` is the same), `terminals` is 1 on the last row of each
-//! trajectory and 0 elsewhere, `actions` is rows × m within [−1, 1]. Other keys are left alone.
+//! trajectory and 0 elsewhere, `actions` is rows × m within [−1, 1], or one whole number a row that
+//! says which of n discrete actions was taken. Other keys are left alone.
 //! The layout is OGBench's. Files may be hostile: see [`read`].
 
 use std::fs::File;
@@ -58,15 +59,21 @@ fn read_archive<R: Read + Seek>(archive: &mut Archive<R>) -> Result<Dataset> {
     let (values, rows, size) = read_matrix(archive, states)?;
     let actions = match find(archive, ACTIONS) {
         None => None,
-        Some(_) => {
-            let (values, found, size) = read_matrix(archive, ACTIONS)?;
-            same_rows(ACTIONS, found, states, rows)?;
-            Some((values, size))
-        }
+        Some(_) => Some(read_actions(archive, |found| same_rows(ACTIONS, found, states, rows))?),
     };
     let ends = read_flags(archive, TERMINALS)?;
     same_rows(TERMINALS, ends.len(), states, rows)?;
-    Dataset::new(values, size, actions, &lengths(&ends)?)
+    let lengths = lengths(&ends)?;
+    match actions {
+        Some(Actions::Choices(choices)) => {
+            let count = choices.iter().max().map_or(0, |&choice| choice as usize + 1);
+            Dataset::with_choices(values, size, (&choices, count), &lengths)
+        }
+        Some(Actions::Numbers(actions, width)) => {
+            Dataset::new(values, size, Some((actions, width)), &lengths)
+        }
+        None => Dataset::new(values, size, None, &lengths),
+    }
 }
 
 fn refuse_pickle_by_name(path: &Path) -> Result<()> {
@@ -156,6 +163,37 @@ fn read_matrix<R: Read + Seek>(
     })
 }
 
+/// Actions as a file holds them.
+enum Actions {
+    /// Rows of so many numbers.
+    Numbers(Vec<f32>, usize),
+    /// Which action was taken, from 0.
+    Choices(Vec<u32>),
+}
+
+fn read_actions<R: Read + Seek>(
+    archive: &mut Archive<R>,
+    same_rows: impl Fn(usize) -> Result<()>,
+) -> Result<Actions> {
+    let index = index(archive, ACTIONS)?;
+    let choices = archive.read(index, |reader, entry| {
+        let header = npy::header(reader, ACTIONS, entry.size)?;
+        let rows = header.shape.first().copied().unwrap_or(1);
+        let column = matches!(header.shape[..], [_] | [_, 1]);
+        if !(header.item.is_whole() && column) {
+            return Ok(None);
+        }
+        same_rows(rows)?;
+        npy::choices(reader, &header, ACTIONS).map(Some)
+    })?;
+    if let Some(choices) = choices {
+        return Ok(Actions::Choices(choices));
+    }
+    let (values, found, size) = read_matrix(archive, ACTIONS)?;
+    same_rows(found)?;
+    Ok(Actions::Numbers(values, size))
+}
+
 fn read_flags<R: Read + Seek>(archive: &mut Archive<R>, key: &str) -> Result<Vec<bool>> {
     let index = index(archive, key)?;
     archive.read(index, |reader, entry| {
@@ -230,7 +268,14 @@ fn write_file(path: &Path, dataset: &Dataset) -> io::Result<()> {
     let mut archive = ZipWriter::new(Held { file, position: 0, failed: None });
     let (rows, size) = (dataset.rows(), dataset.action_size());
     write_matrix(&mut archive, STATES[0], dataset.states(), &[rows, dataset.state_size()])?;
-    if size > 0 {
+    if dataset.choices().is_some() {
+        archive.start_file(format!("{ACTIONS}.npy"), options(8 * rows))?;
+        npy::write_header(&mut archive, npy::Item::Int64, &[rows])?;
+        for row in dataset.actions().chunks_exact(size) {
+            let choice = row.iter().position(|&x| x == 1.0).unwrap_or_default();
+            archive.write_all(&(choice as i64).to_le_bytes())?;
+        }
+    } else if size > 0 {
         write_matrix(&mut archive, ACTIONS, dataset.actions(), &[rows, size])?;
     }
     archive.start_file(format!("{TERMINALS}.npy"), options(rows))?;

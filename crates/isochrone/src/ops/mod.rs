@@ -4,8 +4,11 @@
 //! [`Program`](crate::engine::Program) that declares it.
 
 mod advantage;
+mod categorical;
 mod clip;
 mod combine;
+mod deep_norm;
+mod difference;
 mod distillation;
 mod gaussian;
 mod info_nce;
@@ -17,11 +20,16 @@ mod log_mean_exp;
 mod mean;
 mod mrn;
 mod multiplier;
+mod pqe;
 mod scores;
 mod tanh_gaussian;
+mod wide_norm;
 
 pub use advantage::{AdvantageWeights, Standardize};
+pub(crate) use categorical::write_one_hot;
 pub use combine::Term;
+pub use deep_norm::DeepNorm;
+pub use difference::{DifferenceHead, HeadWeights};
 pub use distillation::Targets;
 pub use info_nce::{Directions, LSE_PENALTY};
 pub use iqe::Iqe;
@@ -29,6 +37,8 @@ pub use linear::{Activation, Linear, Norm, Weights};
 pub use mean::Scale;
 pub use mrn::Mrn;
 pub use multiplier::{MULTIPLIER_CAP, MULTIPLIER_FLOOR};
+pub use pqe::PqeLh;
+pub use wide_norm::WideNorm;
 
 /// Lanes that head kernels work on at once: pairs of one row side by side.
 pub(crate) const LANES: usize = 64;

@@ -51,6 +51,8 @@ pub struct DataConfig {
     pub source: String,
     /// The seed of a world's data.
     pub seed: u64,
+    /// What the actions of a file are.
+    pub actions: ActionKind,
     /// How states are normalized.
     pub scaling: Scaling,
     /// The share of trajectories held out; 0 trains on all.
@@ -59,8 +61,24 @@ pub struct DataConfig {
 
 impl Default for DataConfig {
     fn default() -> Self {
-        Self { source: "pinwheel".into(), seed: 0, scaling: Scaling::Range, validation: 0.1 }
+        Self {
+            source: "pinwheel".into(),
+            seed: 0,
+            actions: ActionKind::Auto,
+            scaling: Scaling::Range,
+            validation: 0.1,
+        }
     }
+}
+
+/// What the actions of a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ActionKind {
+    /// Whole numbers are discrete actions, rows of real numbers continuous ones.
+    Auto,
+    /// Rows of real numbers with one 1 are discrete actions.
+    OneHot,
 }
 
 impl DataConfig {

@@ -18,7 +18,7 @@ mod folder;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub use config::{DataConfig, EvaluationConfig, RunConfig, preset};
+pub use config::{ActionKind, DataConfig, EvaluationConfig, RunConfig, preset};
 pub use folder::{Listed, Status, list, newest_snapshot, open_model, read_config};
 
 use crate::checkpoint::{Disk, Files, Lock, Snapshot, fingerprint, latest, save_step};
@@ -68,7 +68,12 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
         return Err(Error::input(format!("no file and no world called `{}`", config.source))
             .hint(format!("name an .npz file, or a world: {}", known.join(", "))));
     }
-    Ok(Source { dataset: npz::read(path)?, world: None })
+    let dataset = npz::read(path)?;
+    let dataset = match config.actions {
+        ActionKind::Auto => dataset,
+        ActionKind::OneHot => dataset.declared_one_hot().map_err(|error| error.in_file(path))?,
+    };
+    Ok(Source { dataset, world: None })
 }
 
 /// Splits and normalizes data as the config says.
