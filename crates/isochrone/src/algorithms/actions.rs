@@ -4,17 +4,8 @@ use super::Config;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::extraction::Extraction;
-use crate::nn::PolicyShape;
 
 impl Config {
-    /// The policy of this learner, to read or replace.
-    pub fn policy_mut(&mut self) -> &mut PolicyShape {
-        match self {
-            Self::Cmd1(config) => &mut config.policy,
-            Self::Cmd2(config) => &mut config.policy,
-        }
-    }
-
     /// The same choices with the policy's law fitted to the actions of `dataset`.
     ///
     /// # Errors
@@ -22,7 +13,7 @@ impl Config {
     pub fn fitted(&self, dataset: &Dataset) -> Result<Self> {
         let mut config = self.clone();
         let discrete = dataset.choices().is_some();
-        if discrete && matches!(config.extraction_mut(), Extraction::DdpgBc(_)) {
+        if discrete && matches!(config.extraction_mut(), Some(Extraction::DdpgBc(_))) {
             return Err(Error::input(
                 "extraction `ddpg-bc` moves actions by small steps, the data's actions are discrete",
             )

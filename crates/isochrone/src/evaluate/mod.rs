@@ -49,7 +49,8 @@ mod tests {
             config.policy.network.hidden = vec![32];
         }
         let normalization = Normalization::fit(data, Scaling::Range);
-        let prepared = Prepared { training: data.clone(), validation: None, normalization };
+        let prepared =
+            Prepared { training: data.clone(), validation: None, normalization, radius: None };
         let settings = Settings { steps: 200, batch_size: 64, ..Settings::default() };
         let threads = Threads::default();
         let mut trainer = Trainer::new(&config, &settings, &prepared, 0.95, 0, threads).unwrap();

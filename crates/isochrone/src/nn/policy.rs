@@ -97,17 +97,16 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Adds a policy to `arena`, for states and goals of one size.
+    /// Adds a policy to `arena`, from so many numbers of state and goal to an action.
     pub fn new(
         parameters: &mut Parameters,
         arena: ArenaId,
         shape: &PolicyShape,
-        (state_size, action_size): (usize, usize),
+        (inputs, action_size): (usize, usize),
     ) -> Self {
         let law = if shape.law == Law::Auto { USUAL } else { shape.law };
         let outputs = if law == Law::Tanh { 2 * action_size } else { action_size };
-        let sizes = (2 * state_size, outputs);
-        let network = Mlp::new(parameters, arena, &shape.network, sizes, LAST_SCALE);
+        let network = Mlp::new(parameters, arena, &shape.network, (inputs, outputs), LAST_SCALE);
         Self { network, law, action_size }
     }
 
@@ -153,9 +152,15 @@ impl Policy {
         }
     }
 
+    /// The network's output for each row of normalized inputs: the law's numbers, not held to any
+    /// bounds.
+    pub fn center(&self, threads: &Threads, arena: &[f32], inputs: &[f32]) -> Vec<f32> {
+        self.network.infer(threads, arena, inputs)
+    }
+
     /// The most likely action for each row of normalized `inputs` (state, then goal).
     pub fn infer(&self, threads: &Threads, arena: &[f32], inputs: &[f32]) -> Vec<f32> {
-        let statistics = self.network.infer(threads, arena, inputs);
+        let statistics = self.center(threads, arena, inputs);
         match self.law {
             Law::Constant { .. } | Law::Auto => {
                 statistics.iter().map(|x| x.clamp(-1.0, 1.0)).collect()

@@ -83,7 +83,8 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
 pub fn prepare(config: &RunConfig, dataset: &Dataset) -> Result<Prepared> {
     let (training, validation) = dataset.split(config.data.validation, config.data.seed)?;
     let normalization = Normalization::fit(&training, config.data.scaling);
-    Ok(Prepared { training, validation, normalization })
+    let radius = config.data.world().map(|world| world.open().radius());
+    Ok(Prepared { training, validation, normalization, radius })
 }
 
 /// What a run tells while it goes, and when it should stop.
@@ -227,15 +228,17 @@ impl Session<'_> {
     fn take_over(&mut self, origin: &Origin) -> Result<()> {
         if let Some(run) = &origin.distance_from {
             let snapshot = newest_snapshot(run)?;
-            let names = ["distance", "potential", "start_encoder", "goal_encoder", "multiplier"];
-            self.trainer.adopt(&snapshot, &names).map_err(|error| error.in_file(run))?;
+            self.trainer
+                .adopt(&snapshot, |name| name != "policy")
+                .map_err(|error| error.in_file(run))?;
         }
         if let crate::algorithms::Config::Cmd2(config) = &self.config.algorithm
             && let Some(run) = &config.trained_critic
         {
             let snapshot = newest_snapshot(Path::new(run))?;
-            let names = ["start_encoder", "goal_encoder"];
-            self.trainer.adopt(&snapshot, &names).map_err(|error| error.in_file(Path::new(run)))?;
+            self.trainer
+                .adopt(&snapshot, |name| name.ends_with("_encoder"))
+                .map_err(|error| error.in_file(Path::new(run)))?;
         }
         Ok(())
     }
