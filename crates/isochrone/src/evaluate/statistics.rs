@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::random::{Purpose, Stream};
 
 const RESAMPLING: Purpose = Purpose(0x6400);
-/// The seed of every bootstrap, and how often one draws again.
+/// The seed of every bootstrap.
 const RESAMPLING_SEED: u64 = 0;
-const RESAMPLES: u64 = 10_000;
+/// How often a bootstrap draws again.
+pub const RESAMPLES: u64 = 2_000;
 /// The share of resamples that an interval holds.
 const CONFIDENCE: f64 = 0.95;
 
