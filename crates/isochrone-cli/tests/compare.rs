@@ -194,13 +194,8 @@ fn the_page_is_a_function_of_the_folder() {
         let page = FOLDER.path().join(name);
         let mut command = isochrone();
         command.args(["compare", "--report-only"]).arg(&*WHOLE).arg("--results").arg(&page);
-        said(
-            {
-                command.args(more);
-                command
-            },
-            0,
-        );
+        command.args(more);
+        said(command, 0);
         std::fs::read_to_string(page).unwrap()
     };
     let first = page("first.md", &["--grid", grid.to_str().unwrap()]);

@@ -290,3 +290,87 @@ fn resolve(
     }
     Ok(config)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(algorithms: &[&str], extraction: Choice, overrides: &[&str]) -> Request {
+        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+        Request {
+            worlds: words(&["pinwheel", "roads", "pinwheel"]),
+            algorithms: words(algorithms),
+            extraction,
+            seeds: 2,
+            overrides: words(overrides),
+            planner: false,
+        }
+    }
+
+    fn folders(plan: &Plan) -> Vec<String> {
+        let short = |job: &Job| job.folder.strip_prefix("out").unwrap().display().to_string();
+        plan.jobs.iter().map(short).collect()
+    }
+
+    #[test]
+    fn every_combination_is_a_run_of_its_own_with_the_preset_where_there_is_one() {
+        let wanted = request(&["cmd2", "cmd1", "cmd2"], Choice::Default, &["seed=7"]);
+        let plan = Plan::new(&wanted, Path::new("out")).unwrap();
+        let first = ["pinwheel/cmd2-ddpg-bc", "pinwheel/cmd1-ddpg-bc", "roads/cmd2-awr"];
+        let first = first.iter().chain(&["roads/cmd1-awr"]);
+        let all: Vec<String> = ["seed-7", "seed-8"]
+            .iter()
+            .flat_map(|seed| first.clone().map(move |folder| format!("{folder}/{seed}")))
+            .collect();
+        assert_eq!(folders(&plan), all);
+        let tuned = RunConfig::parse(preset(World::Pinwheel, "cmd2").unwrap(), &["seed=7".into()]);
+        assert_eq!(plan.jobs[0].config, tuned.unwrap());
+        let roads = &plan.jobs[2].config;
+        assert_eq!((roads.data.source.as_str(), roads.algorithm.name()), ("roads", "cmd2"));
+        // Nothing else is changed but that curves need evaluations.
+        let settings = ["algorithm.name=cmd2", "data.source=roads", "seed=7"].map(String::from);
+        let usual = RunConfig::parse("", &settings).unwrap();
+        assert_eq!(roads.differences(&usual).unwrap(), ["train.evaluate_every"]);
+        assert_eq!(roads.train.evaluate_every, roads.train.steps / EVALUATIONS);
+        let quiet = request(&["cmd1"], Choice::Default, &["train.evaluate_every=0"]);
+        let plan = Plan::new(&quiet, Path::new("out")).unwrap();
+        assert!(plan.jobs.iter().all(|job| job.config.train.evaluate_every == 0));
+    }
+
+    #[test]
+    fn of_both_extractions_those_that_fit_are_compared_and_one_that_was_named_is_refused() {
+        let plan = Plan::new(&request(&["cmd1"], Choice::Both, &["seed=0"]), Path::new("out"));
+        let plan = plan.unwrap();
+        assert_eq!(
+            folders(&plan)[..2],
+            ["pinwheel/cmd1-awr/seed-0", "pinwheel/cmd1-ddpg-bc/seed-0"]
+        );
+        // A preset's own extraction keeps its tuned weight; another begins with its defaults.
+        let text = |job: &Job| job.config.to_toml().unwrap();
+        assert!(text(&plan.jobs[1]).contains("cloning_weight = 0.03"));
+        let state = ["algorithm.critic=state"];
+        let plan = Plan::new(&request(&["cmd1"], Choice::Both, &state), Path::new("out")).unwrap();
+        assert_eq!((plan.jobs.len(), plan.left_out.len()), (4, 2));
+        assert!(plan.left_out[0].contains("`ddpg-bc` needs"), "{:?}", plan.left_out);
+        let alone = Plan::new(&request(&["cmd1"], Choice::DdpgBc, &state), Path::new("out"));
+        assert!(alone.is_err_and(|error| error.to_string().contains("out/pinwheel/cmd1-ddpg-bc")));
+    }
+
+    #[test]
+    fn all_stands_for_every_learner_and_a_config_is_called_by_its_file() {
+        assert_eq!(learners(&["all".into()]).unwrap(), algorithms::Config::NAMES);
+        let folder = tempfile::tempdir().unwrap();
+        let variant = folder.path().join("warmer.toml");
+        let text = "[algorithm]\nname = \"cmd1\"\ntemperature = 2.0\n";
+        std::fs::write(&variant, text).unwrap();
+        let variant = variant.to_str().unwrap();
+        let plan = Plan::new(&request(&[variant], Choice::Default, &[]), Path::new("out")).unwrap();
+        assert_eq!(folders(&plan)[1], "roads/warmer-awr/seed-0");
+        assert!(plan.jobs[1].config.to_toml().unwrap().contains("temperature = 2.0"));
+        let same = folder.path().join("cmd1.toml");
+        std::fs::write(&same, text).unwrap();
+        let twice = request(&["cmd1", same.to_str().unwrap()], Choice::Awr, &[]);
+        let error = Plan::new(&twice, Path::new("out")).err().unwrap().to_string();
+        assert!(error.contains("two learners of one name"), "{error}");
+    }
+}
