@@ -2,6 +2,7 @@
 
 mod audit;
 mod bench;
+mod compare;
 mod config;
 mod demo;
 mod evaluate;
@@ -35,6 +36,7 @@ enum Command {
     Demo(demo::Demo),
     Train(train::Train),
     Evaluate(evaluate::Evaluate),
+    Compare(compare::Compare),
     Plan(plan::Plan),
     Audit(audit::Audit),
     Exact(exact::Exact),
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Train(arguments) => train::run(arguments),
         Command::Evaluate(arguments) => evaluate::run(arguments),
+        Command::Compare(arguments) => compare::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),
         Command::Exact(arguments) => exact::run(arguments),

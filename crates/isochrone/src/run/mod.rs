@@ -12,6 +12,7 @@
 //!
 //! The same command in the same folder goes on where the newest checkpoint stands.
 
+pub mod compare;
 mod config;
 mod folder;
 
