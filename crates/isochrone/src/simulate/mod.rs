@@ -4,6 +4,7 @@
 //! outcome of an episode are the same on every machine and for every size of a batch.
 
 mod buckets;
+pub mod maze;
 pub mod pinwheel;
 pub mod referee;
 pub mod roads;
