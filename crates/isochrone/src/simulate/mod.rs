@@ -6,6 +6,7 @@
 mod buckets;
 pub mod maze;
 pub mod pinwheel;
+pub mod point;
 pub mod referee;
 pub mod roads;
 
