@@ -39,9 +39,11 @@ impl<'a> Arrays<'a> {
     /// # Errors
     /// There is none, or it is damaged, or it holds something else than numbers.
     pub fn get(&mut self, name: &str) -> Result<Array> {
-        let place = self.archive.entries().iter().position(|entry| {
-            entry.name.strip_suffix(".npy") == Some(name)
-        });
+        let place = self
+            .archive
+            .entries()
+            .iter()
+            .position(|entry| entry.name.strip_suffix(".npy") == Some(name));
         let place = place.ok_or_else(|| Error::input(format!("no key `{name}`")))?;
         self.archive.read(place, |reader, entry| {
             let header = npy::header(reader, name, entry.size)?;

@@ -155,15 +155,8 @@ impl Map {
     pub fn recorded_goals(self) -> &'static [Cell] {
         const UMAZE: [Cell; 1] = [cell(3, 1)];
         const MEDIUM: [Cell; 3] = [cell(2, 6), cell(5, 1), cell(6, 5)];
-        const LARGE: [Cell; 7] = [
-            cell(1, 6),
-            cell(3, 5),
-            cell(3, 10),
-            cell(5, 2),
-            cell(7, 4),
-            cell(7, 6),
-            cell(7, 9),
-        ];
+        const LARGE: [Cell; 7] =
+            [cell(1, 6), cell(3, 5), cell(3, 10), cell(5, 2), cell(7, 4), cell(7, 6), cell(7, 9)];
         match self {
             Self::Umaze => &UMAZE,
             Self::Medium => &MEDIUM,

@@ -121,8 +121,7 @@ struct Row {
 
 fn impedance(penetration: f64) -> f64 {
     let depth = (penetration.abs() / WIDTH).min(1.0);
-    let risen =
-        if depth <= 0.5 { 2.0 * depth * depth } else { 1.0 - 2.0 * (1.0 - depth).powi(2) };
+    let risen = if depth <= 0.5 { 2.0 * depth * depth } else { 1.0 - 2.0 * (1.0 - depth).powi(2) };
     IMPEDANCE[0] + risen * (IMPEDANCE[1] - IMPEDANCE[0])
 }
 
