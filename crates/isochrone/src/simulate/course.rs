@@ -65,12 +65,42 @@ const POINTS: [(&str, Course); 8] = [
     ("pointmaze-teleport-stitch", course(Body::Point, Map::Teleport, Kind::Stitch)),
 ];
 
+const ANTS: [(&str, Course); 18] = [
+    ("antmaze-medium-navigate", course(Body::Ant, Map::Medium, Kind::Navigate)),
+    ("antmaze-medium-stitch", course(Body::Ant, Map::Medium, Kind::Stitch)),
+    ("antmaze-medium-explore", course(Body::Ant, Map::Medium, Kind::Explore)),
+    ("antmaze-large-navigate", course(Body::Ant, Map::Large, Kind::Navigate)),
+    ("antmaze-large-stitch", course(Body::Ant, Map::Large, Kind::Stitch)),
+    ("antmaze-large-explore", course(Body::Ant, Map::Large, Kind::Explore)),
+    ("antmaze-giant-navigate", course(Body::Ant, Map::Giant, Kind::Navigate)),
+    ("antmaze-giant-stitch", course(Body::Ant, Map::Giant, Kind::Stitch)),
+    ("antmaze-giant-explore", course(Body::Ant, Map::Giant, Kind::Explore)),
+    ("antmaze-teleport-navigate", course(Body::Ant, Map::Teleport, Kind::Navigate)),
+    ("antmaze-teleport-stitch", course(Body::Ant, Map::Teleport, Kind::Stitch)),
+    ("antmaze-teleport-explore", course(Body::Ant, Map::Teleport, Kind::Explore)),
+    ("antmaze-umaze", course(Body::Ant, Map::Umaze, Kind::Fixed)),
+    ("antmaze-umaze-diverse", course(Body::Ant, Map::Umaze, Kind::Diverse)),
+    ("antmaze-medium-play", course(Body::Ant, Map::Medium, Kind::Play)),
+    ("antmaze-medium-diverse", course(Body::Ant, Map::Medium, Kind::Diverse)),
+    ("antmaze-large-play", course(Body::Ant, Map::Large, Kind::Play)),
+    ("antmaze-large-diverse", course(Body::Ant, Map::Large, Kind::Diverse)),
+];
+
 impl Course {
     /// How many courses there are.
-    pub const COUNT: usize = POINTS.len();
+    pub const COUNT: usize = POINTS.len() + ANTS.len();
 
     /// All courses with their names.
-    pub const ALL: [(&'static str, Self); Self::COUNT] = POINTS;
+    pub const ALL: [(&'static str, Self); Self::COUNT] = {
+        let mut all = [POINTS[0]; Self::COUNT];
+        let mut index = 0;
+        while index < Self::COUNT {
+            let ant = index >= POINTS.len();
+            all[index] = if ant { ANTS[index - POINTS.len()] } else { POINTS[index] };
+            index += 1;
+        }
+        all
+    };
 
     /// The benchmark's name of the course.
     pub fn name(self) -> &'static str {

@@ -3,10 +3,14 @@
 //! Everything drawn is keyed by (seed, purpose, step, index), so a recording, a set of tasks and the
 //! outcome of an episode are the same on every machine and for every size of a batch.
 
+pub mod antmaze;
 mod buckets;
 pub mod course;
 mod drive;
+mod expert;
 pub mod maze;
+mod mjcf;
+pub mod mujoco;
 pub mod pinwheel;
 pub mod point;
 pub mod pointmaze;
@@ -24,7 +28,8 @@ use crate::data::Dataset;
 use crate::error::{Error, Result, changes};
 use crate::random::{Draws, Purpose, Stream};
 
-pub use course::Course;
+pub use antmaze::AntMaze;
+pub use course::{Body, Course};
 pub use pinwheel::Pinwheel;
 pub use pointmaze::PointMaze;
 pub use referee::Referee;
@@ -301,7 +306,10 @@ impl World {
             Self::Pinwheel => Box::new(Pinwheel::new(pinwheel::Tips::Closed)),
             Self::PinwheelShortcut => Box::new(Pinwheel::new(pinwheel::Tips::Shortcut)),
             Self::Roads => Box::new(Roads::new(roads::SEED)),
-            Self::Maze(course) => Box::new(PointMaze::new(course)),
+            Self::Maze(course) => match course.body {
+                Body::Point => Box::new(PointMaze::new(course)),
+                Body::Ant => Box::new(AntMaze::new(course)),
+            },
         }
     }
 
