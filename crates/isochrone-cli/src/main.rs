@@ -8,6 +8,7 @@ mod demo;
 mod evaluate;
 mod exact;
 mod examiner;
+mod generate;
 mod opened;
 mod output;
 mod pictures;
@@ -43,6 +44,19 @@ enum Command {
     Runs(runs::Runs),
     Config(config::Config),
     Bench(bench::Bench),
+    Data(Data),
+}
+
+/// Records worlds as files.
+#[derive(clap::Args)]
+struct Data {
+    #[command(subcommand)]
+    command: DataCommand,
+}
+
+#[derive(Subcommand)]
+enum DataCommand {
+    Generate(generate::Generate),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +71,9 @@ fn main() -> ExitCode {
         Command::Runs(arguments) => runs::run(arguments),
         Command::Config(arguments) => config::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
+        Command::Data(Data { command: DataCommand::Generate(arguments) }) => {
+            generate::run(arguments)
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -123,7 +123,7 @@ pub fn preset(world: World, algorithm: &str) -> Option<&'static str> {
             algorithm,
             "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
         ),
-        World::Roads => None,
+        _ => None,
     }
 }
 
