@@ -229,6 +229,11 @@ impl Layout {
         })
     }
 
+    /// The declared choice of rows.
+    pub fn choice(&self, rows: RowsId) -> Rows {
+        self.rows[rows.0]
+    }
+
     /// The declared columns, in order.
     pub fn columns(&self) -> &[Column] {
         &self.columns
