@@ -101,6 +101,8 @@ struct Protocol {
     horizon: usize,
     /// The distance from the goal within which it has succeeded.
     radius: f64,
+    /// The discount of runs whose config names none.
+    discount: f64,
 }
 
 /// Runs the command.
@@ -241,6 +243,7 @@ fn protocols(results: &Results) -> Vec<Protocol> {
             data_seed: run.config.data.seed,
             horizon: environment.horizon(),
             radius: environment.radius(),
+            discount: environment.discount(),
         })
     };
     results.worlds().into_iter().filter_map(protocol).collect()

@@ -49,13 +49,14 @@ fn protocol(text: &mut String, report: &Report) {
         let _ = writeln!(
             text,
             "- {}: {} fixed pairs of start and goal (evaluation seed {}); an episode succeeds within \
-             {} of its goal in at most {} steps; data of seed {}.",
+             {} of its goal in at most {} steps; data of seed {}; discount {}.",
             protocol.world,
             protocol.tasks,
             protocol.evaluation_seed,
             protocol.radius,
             protocol.horizon,
             protocol.data_seed,
+            protocol.discount,
         );
     }
     let resamples = wording::grouped(RESAMPLES);

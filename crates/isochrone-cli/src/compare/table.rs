@@ -61,24 +61,27 @@ pub fn of_world(rows: &[Row], world: World) -> Table {
     let planned = rows.iter().any(|row| !row.planner.is_empty());
     let mut head: Vec<String> =
         ["algorithm", "extraction", "seeds", "all", "all, IQM"].map(String::from).to_vec();
-    if measured("stitched") {
+    let stitched = measured("stitched");
+    if stitched {
         head.push("stitched".into());
     }
     head.extend(switches.iter().map(|(count, _)| wording::counted(*count, "switch", "switches")));
-    if planned {
-        head.extend(["all, planner", "stitched, planner"].map(String::from));
-    }
+    let planned: &[&str] = match (planned, stitched) {
+        (false, _) => &[],
+        (true, false) => &["overall"],
+        (true, true) => &["overall", "stitched"],
+    };
+    let planners = ["all, planner", "stitched, planner"].map(String::from);
+    head.extend(planners.into_iter().take(planned.len()));
     let row = |row: &&Row| {
         let mut cells = vec![row.algorithm.clone(), row.extraction.clone(), seeds(row)];
         cells.push(mean(&row.policy, "overall"));
         cells.push(row.policy.get("overall").map_or(NOTHING.into(), middle));
-        if measured("stitched") {
+        if stitched {
             cells.push(mean(&row.policy, "stitched"));
         }
         cells.extend(switches.iter().map(|(_, name)| mean(&row.policy, name)));
-        if planned {
-            cells.extend(["overall", "stitched"].map(|name| mean(&row.planner, name)));
-        }
+        cells.extend(planned.iter().map(|name| mean(&row.planner, name)));
         cells
     };
     Table { cells: std::iter::once(head).chain(rows.iter().map(row)).collect() }
@@ -113,10 +116,13 @@ fn one(over: &OverSeeds) -> String {
     format!("{:.1}{}", 100.0 * over.mean, error.unwrap_or_default())
 }
 
-/// An interquartile mean with its interval, in percent.
+/// An interquartile mean with its interval, in percent; one seed has no interval.
 fn middle(over: &OverSeeds) -> String {
-    let [low, high] = over.interval.map(|end| 100.0 * end);
-    format!("{:.1} [{low:.1}, {high:.1}]", 100.0 * over.interquartile_mean)
+    let middle = format!("{:.1}", 100.0 * over.interquartile_mean);
+    match over.interval.map(|end| 100.0 * end) {
+        _ if over.seeds == 1 => middle,
+        [low, high] => format!("{middle} [{low:.1}, {high:.1}]"),
+    }
 }
 
 #[cfg(test)]
@@ -142,6 +148,7 @@ mod tests {
         let over = OverSeeds::of(&[0.8, 0.9]).unwrap();
         assert_eq!(one(&over), "85.0 ± 5.0");
         assert_eq!(middle(&over), "85.0 [80.0, 90.0]");
-        assert_eq!(one(&OverSeeds::of(&[0.8]).unwrap()), "80.0");
+        let single = OverSeeds::of(&[0.8]).unwrap();
+        assert_eq!((one(&single), middle(&single)), ("80.0".into(), "80.0".into()));
     }
 }

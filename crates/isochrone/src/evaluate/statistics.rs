@@ -183,7 +183,7 @@ pub struct OverSeeds {
     pub seeds: usize,
     /// Their mean.
     pub mean: f64,
-    /// √(Σ (value − mean)² / (n − 1) / n); none of one seed.
+    /// √(Σ (value − mean)² / (n − 1) / n); none of one seed or of several strata.
     pub standard_error: Option<f64>,
     /// The mean without the lowest and the highest quarter.
     pub interquartile_mean: f64,
@@ -204,11 +204,11 @@ impl OverSeeds {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let standard_error = (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt());
+        let defined = values.len() > 1 && strata.len() == 1;
         Some(Self {
             seeds: values.len(),
             mean,
-            standard_error,
+            standard_error: defined.then(|| (squares / (count - 1.0) / count).sqrt()),
             interquartile_mean: interquartile_mean(&values)?,
             interval: bootstrap(strata, interquartile_mean)?,
         })
@@ -347,6 +347,7 @@ mod tests {
         // Each stratum is constant, so every resample is the sample; mixed, it would not be.
         let found = OverSeeds::of_strata(&[&[0.0; 4], &[1.0; 4]]).unwrap();
         assert_eq!((found.mean, found.interval), (0.5, [0.5; 2]));
+        assert_eq!(found.standard_error, None, "strata differ by more than chance");
         let mixed = OverSeeds::of(&[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]).unwrap();
         assert!(mixed.interval[0] < 0.2 && mixed.interval[1] > 0.8, "{mixed:?}");
     }

@@ -103,23 +103,21 @@ const SHARED: [&str; 3] = ["data.seed", "evaluation.tasks", "evaluation.seed"];
 /// Checks that seeds of one folder differ in the seed alone, and that all runs of a world learned
 /// from the same data and were asked the same.
 fn agree(runs: &[(PathBuf, RunConfig)]) -> Result<()> {
-    for (index, (folder, config)) in runs.iter().enumerate() {
-        for (other_folder, other) in &runs[..index] {
-            if config.data.source != other.data.source {
-                continue;
-            }
+    for (folder, config) in runs {
+        let first =
+            |same: &dyn Fn(&(PathBuf, RunConfig)) -> bool| runs.iter().find(|run| same(run));
+        let sibling = first(&|(other, _)| other.parent() == folder.parent());
+        let neighbour = first(&|(_, other)| other.data.source == config.data.source);
+        for (other, is_sibling) in [(sibling, true), (neighbour, false)] {
+            let Some((place, other)) = other else { continue };
             let mut keys = other.differences(config)?;
-            if folder.parent() == other_folder.parent() {
-                keys.retain(|key| key != "seed" || folder == other_folder);
-            } else {
-                keys.retain(|key| SHARED.contains(&key.as_str()));
-            }
+            keys.retain(|key| if is_sibling { key != "seed" } else { SHARED.contains(&&**key) });
             if !keys.is_empty() {
                 return Err(Error::input(format!(
                     "the folder holds a run of another config, which differs in `{}`",
                     keys.join("`, `")
                 ))
-                .in_file(other_folder)
+                .in_file(place)
                 .hint("choose another folder with `--out`, or repeat the old command"));
             }
         }
