@@ -14,7 +14,7 @@ pub use calibration::{
     Agreement, Calibration, Judged, JudgedGoal, Point, calibrate, referee_pairs,
 };
 pub use statistics::{Line, MonotoneMap, spearman};
-pub use success::{Class, Control, Rate, Success, outcomes, success};
+pub use success::{Class, Control, Rate, Success, TaskRate, by_task, outcomes, success};
 
 use crate::model::Model;
 
