@@ -16,7 +16,7 @@ pub use calibration::{
 pub use statistics::{
     Line, MonotoneMap, OverSeeds, RESAMPLES, bootstrap, interquartile_mean, spearman,
 };
-pub use success::{Class, Control, Rate, Success, outcomes, success};
+pub use success::{Class, Control, Rate, Success, TaskRate, by_task, outcomes, success};
 
 use crate::model::Model;
 

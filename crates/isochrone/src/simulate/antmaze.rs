@@ -153,7 +153,13 @@ impl AntMaze {
         seen
     }
 
-    fn record_one(&self, simulator: &Simulator, expert: &Expert, draws: &mut Draws) -> Episode {
+    /// One episode, or none where the ant came to lie on its back.
+    fn attempt(
+        &self,
+        simulator: &Simulator,
+        expert: &Expert,
+        draws: &mut Draws,
+    ) -> Option<Episode> {
         let rows = self.course.rows();
         let empty = |size: usize| Vec::with_capacity(size * rows);
         let mut episode =
@@ -174,9 +180,12 @@ impl AntMaze {
                 seen = self.advance(simulation, &mut state, &action, draws);
                 episode.actions.extend(action);
                 driver.moved([state[0], state[1]], draws);
+                if overturned(&state) {
+                    return None;
+                }
             }
-        });
-        episode
+            Some(episode)
+        })
     }
 
     /// OGBench takes the expert's preferred action, D4RL a drawn one; both add noise.
@@ -205,6 +214,12 @@ impl AntMaze {
             }
         }
     }
+}
+
+/// Whether the ant's upward axis points down: 1 − 2 (x² + y²) of its unit quaternion is below 0.
+fn overturned(state: &[f64]) -> bool {
+    let [w, x, y, z] = [3, 4, 5, 6].map(|index| state[index] * state[index]);
+    w + z < x + y
 }
 
 impl Environment for AntMaze {
@@ -259,7 +274,8 @@ impl Environment for AntMaze {
     }
 
     /// Records episodes of the ant's expert as the benchmarks recorded theirs; see
-    /// [`super::course::Kind`]. Beside what is seen a file holds `qpos` and `qvel`.
+    /// [`super::course::Kind`]. Beside what is seen a file holds `qpos` and `qvel`. An episode in
+    /// which the ant comes to lie on its back, where it would stay, is drawn again.
     fn record(
         &self,
         seed: u64,
@@ -273,7 +289,10 @@ impl Environment for AntMaze {
             .into_par_iter()
             .with_max_len(1)
             .map(|index| {
-                let episode = self.record_one(simulator, &expert, &mut stream.draws(0, index));
+                let mut draws = stream.draws(0, index);
+                let attempts =
+                    std::iter::repeat_with(|| self.attempt(simulator, &expert, &mut draws));
+                let episode = attempts.flatten().next().expect("an endless supply");
                 told();
                 episode
             })
