@@ -95,8 +95,6 @@ struct Protocol {
     /// Start and goal pairs, and their seed.
     tasks: usize,
     evaluation_seed: u64,
-    /// The seed of the data.
-    data_seed: u64,
     /// Steps after which an episode has failed.
     horizon: usize,
     /// The distance from the goal within which it has succeeded.
@@ -240,7 +238,6 @@ fn protocols(results: &Results) -> Vec<Protocol> {
             world,
             tasks: run.config.evaluation.tasks,
             evaluation_seed: run.config.evaluation.seed,
-            data_seed: run.config.data.seed,
             horizon: environment.horizon(),
             radius: environment.radius(),
             discount: environment.discount(),

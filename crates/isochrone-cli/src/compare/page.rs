@@ -49,13 +49,12 @@ fn protocol(text: &mut String, report: &Report) {
         let _ = writeln!(
             text,
             "- {}: {} fixed pairs of start and goal (evaluation seed {}); an episode succeeds within \
-             {} of its goal in at most {} steps; data of seed {}; discount {}.",
+             {} of its goal in at most {} steps; data of the run's own seed; discount {}.",
             protocol.world,
             protocol.tasks,
             protocol.evaluation_seed,
             protocol.radius,
             protocol.horizon,
-            protocol.data_seed,
             protocol.discount,
         );
     }

@@ -97,21 +97,26 @@ fn extraction(config: &RunConfig) -> Result<Option<String>> {
     Ok(name.map(str::to_owned))
 }
 
-/// Keys that all runs of one world share, whatever their learner.
+/// Keys that all runs of one world and seed share, whatever their learner.
 const SHARED: [&str; 3] = ["data.seed", "evaluation.tasks", "evaluation.seed"];
 
-/// Checks that seeds of one folder differ in the seed alone, and that all runs of a world learned
-/// from the same data and were asked the same.
+/// Checks that seeds of one folder differ in the seeds alone, and that all runs of a world and a seed
+/// learned from the same data and were asked the same.
 fn agree(runs: &[(PathBuf, RunConfig)]) -> Result<()> {
     for (folder, config) in runs {
         let first =
             |same: &dyn Fn(&(PathBuf, RunConfig)) -> bool| runs.iter().find(|run| same(run));
         let sibling = first(&|(other, _)| other.parent() == folder.parent());
-        let neighbour = first(&|(_, other)| other.data.source == config.data.source);
+        let neighbour = first(&|(_, other)| {
+            (&other.data.source, other.seed) == (&config.data.source, config.seed)
+        });
         for (other, is_sibling) in [(sibling, true), (neighbour, false)] {
             let Some((place, other)) = other else { continue };
             let mut keys = other.differences(config)?;
-            keys.retain(|key| if is_sibling { key != "seed" } else { SHARED.contains(&&**key) });
+            keys.retain(|key| match is_sibling {
+                true => !["seed", "data.seed"].contains(&&**key),
+                false => SHARED.contains(&&**key),
+            });
             if !keys.is_empty() {
                 return Err(Error::input(format!(
                     "the folder holds a run of another config, which differs in `{}`",

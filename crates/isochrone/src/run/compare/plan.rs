@@ -65,7 +65,7 @@ pub struct Request {
     pub algorithms: Vec<String>,
     /// How policies are taken from distances.
     pub extraction: Choice,
-    /// Seeds of each combination, counted up from the config's.
+    /// Seeds of each combination, counted up from the config's; the data's seed counts with them.
     pub seeds: u64,
     /// `key=value` settings of every run.
     pub overrides: Vec<String>,
@@ -133,13 +133,19 @@ impl Plan {
             }
         }
         let job = |seed: u64, combination: &Combination| {
-            let seed = combination.config.seed + seed;
-            let config = RunConfig { seed, ..combination.config.clone() };
-            Job { config, folder: combination.folder.join(format!("seed-{seed}")) }
+            let mut config = combination.config.clone();
+            config.seed += seed;
+            config.data.seed += seed;
+            let folder = combination.folder.join(format!("seed-{}", config.seed));
+            Job { config, folder }
         };
         let jobs = (0..request.seeds)
             .flat_map(|seed| combinations.iter().map(move |combination| job(seed, combination)));
         plan.jobs = jobs.collect();
+        for at in 0..plan.jobs.len() {
+            let data = plan.jobs[at].config.data.clone();
+            plan.open(&data)?;
+        }
         plan.check_folder(out)?;
         Ok(plan)
     }
@@ -195,15 +201,24 @@ impl Plan {
         }
     }
 
+    /// Makes sure that the data are there.
+    fn open(&mut self, data: &DataConfig) -> Result<()> {
+        let known = |(other, _): &(DataConfig, Source)| {
+            (&other.source, other.seed) == (&data.source, data.seed)
+        };
+        if !self.sources.iter().any(known) {
+            self.sources.push((data.clone(), open_source(data)?));
+        }
+        Ok(())
+    }
+
     /// Checks that a run of `config` could begin.
     fn fit(&mut self, config: &RunConfig) -> Result<()> {
         if extraction(config)?.as_deref() == Some("none") {
             return Err(Error::input("extraction `none` learns no policy to compare")
                 .hint("choose `awr` or `ddpg-bc`"));
         }
-        if self.source(config).is_none() {
-            self.sources.push((config.data.clone(), open_source(&config.data)?));
-        }
+        self.open(&config.data)?;
         let Some(source) = self.source(config) else { return Ok(()) };
         let data = prepare(config, &source.dataset)?;
         let (seed, discount) = (config.seed, config.discount());
@@ -219,17 +234,27 @@ impl Plan {
     }
 }
 
+/// Variants of learners that are compared under a name of their own: name, learner, setting.
+const VARIANTS: [(&str, &str, &str); 1] = [("crl-nce", "crl", "algorithm.contrast=nce")];
+
+/// Every learner and every variant with a name of its own.
+fn known_learners() -> impl Iterator<Item = &'static str> {
+    algorithms::Config::NAMES.into_iter().chain(VARIANTS.map(|(name, ..)| name))
+}
+
 /// The learners asked for, each once, in the order in which they were named.
 fn learners(names: &[String]) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for name in names {
         match name.as_str() {
-            "all" => found.extend(algorithms::Config::NAMES.map(String::from)),
+            "all" => found.extend(known_learners().map(String::from)),
             file if file.ends_with(".toml") => found.push(file.to_owned()),
-            known if algorithms::Config::NAMES.contains(&known) => found.push(known.to_owned()),
+            known if known_learners().any(|name| name == known) => found.push(known.to_owned()),
             _ => {
-                return Err(Error::input(format!("unknown algorithm `{name}`"))
-                    .hint(nearest(name, &algorithms::Config::NAMES)));
+                let known: Vec<&str> = known_learners().collect();
+                return Err(
+                    Error::input(format!("unknown algorithm `{name}`")).hint(nearest(name, &known))
+                );
             }
         }
     }
@@ -260,10 +285,13 @@ fn resolve(
     extraction: Option<&str>,
 ) -> Result<RunConfig> {
     let is_file = name.ends_with(".toml");
+    let variant = VARIANTS.iter().find(|(variant, ..)| *variant == name);
+    let name = variant.map_or(name, |(_, learner, _)| learner);
     let mut settings = vec![format!("data.source=\"{world}\"")];
     if !is_file {
         settings.push(format!("algorithm.name=\"{name}\""));
     }
+    settings.extend(variant.map(|(.., setting)| (*setting).to_owned()));
     if let Some(extraction) = extraction {
         settings.push(format!("algorithm.extraction.name=\"{extraction}\""));
     }
@@ -348,7 +376,7 @@ mod tests {
         );
         // A preset's own extraction keeps its tuned weight; another begins with its defaults.
         let text = |job: &Job| job.config.to_toml().unwrap();
-        assert!(text(&plan.jobs[1]).contains("cloning_weight = 0.03"));
+        assert!(text(&plan.jobs[1]).contains("cloning_weight = 0.01"));
         let state = ["algorithm.critic=state"];
         let plan = Plan::new(&request(&["cmd1"], Choice::Both, &state), Path::new("out")).unwrap();
         assert_eq!((plan.jobs.len(), plan.left_out.len()), (2, 1));
@@ -359,7 +387,9 @@ mod tests {
 
     #[test]
     fn all_stands_for_every_learner_and_a_config_is_called_by_its_file() {
-        assert_eq!(learners(&["all".into()]).unwrap(), algorithms::Config::NAMES);
+        let all = learners(&["all".into()]).unwrap();
+        assert_eq!(all[..all.len() - 1], algorithms::Config::NAMES);
+        assert_eq!(all[all.len() - 1], "crl-nce");
         let folder = tempfile::tempdir().unwrap();
         let variant = folder.path().join("warmer.toml");
         let text = "[algorithm]\nname = \"cmd1\"\ntemperature = 2.0\n";
