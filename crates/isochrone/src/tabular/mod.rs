@@ -16,6 +16,8 @@ mod matrix;
 mod names;
 mod process;
 #[cfg(test)]
+mod successors;
+#[cfg(test)]
 mod theory;
 
 pub use chain::{Chain, FirstOffset};

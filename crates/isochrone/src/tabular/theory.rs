@@ -7,7 +7,7 @@ use crate::random::{Draws, Purpose, Stream};
 /// Rounding of a few operations on distances of a few nats.
 const ROUNDING: f64 = 1e-11;
 
-fn draws(world: u32) -> Draws {
+pub(super) fn draws(world: u32) -> Draws {
     Stream::new(20_240_627, Purpose(900)).draws(0, world)
 }
 
@@ -28,7 +28,7 @@ fn random_row(draws: &mut Draws, size: usize, gaps: bool) -> Vec<f64> {
     row
 }
 
-fn random_process(draws: &mut Draws, gaps: bool, actions: usize) -> DecisionProcess {
+pub(super) fn random_process(draws: &mut Draws, gaps: bool, actions: usize) -> DecisionProcess {
     let states = 2 + draws.below(5) as usize;
     let discount = [0.3, 0.8, 0.95, 0.99][draws.below(4) as usize];
     let rows = states * actions;
@@ -41,7 +41,7 @@ fn random_chain(draws: &mut Draws, gaps: bool) -> Chain {
     process.chain_under(&vec![1.0; process.states()]).unwrap()
 }
 
-fn random_policy(draws: &mut Draws, process: &DecisionProcess) -> Vec<f64> {
+pub(super) fn random_policy(draws: &mut Draws, process: &DecisionProcess) -> Vec<f64> {
     (0..process.states()).flat_map(|_| random_row(draws, process.actions(), false)).collect()
 }
 
