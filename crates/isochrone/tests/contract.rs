@@ -502,6 +502,31 @@ fn the_multiplier_rises_where_the_excess_is_above_its_bound_and_falls_below() {
 }
 
 #[test]
+fn each_part_of_tmds_loss_has_its_own_weight() {
+    let case = Case::new("tmd", "");
+    let source = case.source();
+    let data = run::prepare(&case.config(&[]), &source.dataset).unwrap();
+    for (backup, invariance) in [(0.5, 3.0), (2.0, 0.25)] {
+        let config = case.config(&[
+            "algorithm.critics=1",
+            &format!("algorithm.backup_weight={backup}"),
+            &format!("algorithm.invariance_weight={invariance}"),
+        ]);
+        let mut trainer = trainer(&config, &data, one_thread());
+        trainer.update().unwrap();
+        let row = trainer.row().unwrap();
+        let metric = |name: &str| {
+            let name = format!("training/critic/{name}");
+            row[trainer.metrics().iter().position(|known| *known == name).unwrap()]
+        };
+        let parts = metric("contrast") + backup * metric("backup");
+        let expected = parts + invariance * metric("invariance");
+        let loss = metric("loss");
+        assert!((loss - expected).abs() < 1e-5 * expected.abs(), "{loss}, expected {expected}");
+    }
+}
+
+#[test]
 fn cloning_makes_the_recorded_actions_likelier() {
     // The value of states alone cannot be descended, and two levels clone in their own way.
     for name in Config::NAMES.into_iter().filter(|name| !["gcivl", "hiql"].contains(name)) {

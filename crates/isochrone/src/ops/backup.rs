@@ -133,6 +133,15 @@ mod tests {
     }
 
     #[test]
+    fn past_the_cutoff_the_term_is_the_gap_itself_with_slope_one() {
+        let loss = BackupLoss { shape: SHAPE, size: 1 };
+        assert_eq!(loss.term(0.8, 3.5, 2.0), (1.5, 1.0));
+        let (term, slope) = loss.term(0.8, 2.5, 2.0);
+        let ratio = 0.8 * 0.5f64.exp();
+        assert!((term - (ratio - 2.5)).abs() < 1e-12 && (slope - (ratio - 1.0)).abs() < 1e-12);
+    }
+
+    #[test]
     fn matching_pairs_weigh_as_told() {
         // One term everywhere: whatever the weight, the loss is that term.
         let loss = BackupLoss { shape: SHAPE, size: 5 };

@@ -69,6 +69,13 @@ mod tests {
     use crate::ops::differences::Bench;
 
     #[test]
+    fn the_least_is_the_smaller_and_the_largest_the_larger() {
+        assert!(Extremum::Least.takes_second(2.0, 1.0) && !Extremum::Least.takes_second(1.0, 2.0));
+        assert!(Extremum::Largest.takes_second(1.0, 2.0));
+        assert!(!Extremum::Largest.takes_second(2.0, 1.0));
+    }
+
+    #[test]
     fn the_gradient_goes_to_the_number_taken() {
         for which in [Extremum::Least, Extremum::Largest] {
             Bench::new(&[(4, 3), (4, 3)])

@@ -42,6 +42,14 @@ impl Multiplier {
             Self::Exponential => (raw.exp(), raw.exp()),
         }
     }
+
+    /// The gradient by the raw number. At the cap only one that leads back down may act (descent
+    /// subtracts it).
+    fn pull<T: Scalar>(self, raw: T, upstream: T) -> T {
+        let (value, slope) = self.of(raw);
+        let outward = value >= T::of(MULTIPLIER_CAP) && upstream <= T::ZERO;
+        if outward { T::ZERO } else { upstream * slope }
+    }
 }
 
 impl<T: Scalar> Operation<T> for Multiplier {
@@ -54,14 +62,9 @@ impl<T: Scalar> Operation<T> for Multiplier {
     }
 
     fn backward(&self, mut run: Backward<'_, T>) {
-        let slope = self.of(run.parameter(0)[0]).1;
-        let capped = run.output[0] >= T::of(MULTIPLIER_CAP);
-        let upstream = run.output_gradient[0];
-        // Past the cap only a gradient that leads back down may act (descent subtracts it).
-        if let Some(target) = run.parameter_gradient(0)
-            && (!capped || upstream > T::ZERO)
-        {
-            target[0] += upstream * slope;
+        let pull = self.pull(run.parameter(0)[0], run.output_gradient[0]);
+        if let Some(target) = run.parameter_gradient(0) {
+            target[0] += pull;
         }
     }
 }
@@ -87,6 +90,20 @@ mod tests {
             let raw = bench.parameters.add(arena, "raw", (1, 1), Initial::Uniform(2.0));
             bench.check(|program, _| program.multiplier(form, raw));
             assert!((form.of(form.raw(0.7)).0 - 0.7).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn at_the_cap_only_a_gradient_that_leads_back_down_acts() {
+        for (form, raw) in [
+            (Multiplier::Floored, 2e4),
+            (Multiplier::Softplus, 2e4),
+            (Multiplier::Exponential, 20.0),
+        ] {
+            assert!(form.of(raw).0 > MULTIPLIER_CAP);
+            assert_eq!(form.pull(raw, -1.0), 0.0);
+            assert!(form.pull(raw, 1.0) > 0.0);
+            assert!(form.pull(0.0, -1.0) < 0.0 && form.pull(0.0, 1.0) > 0.0);
         }
     }
 }
