@@ -5,11 +5,13 @@
 
 mod archive;
 pub mod arrays;
+mod features;
 mod normalization;
 mod npy;
 pub mod npz;
 pub mod sampler;
 
+pub use features::Features;
 pub use normalization::{Normalization, Scaling};
 
 use crate::error::{Error, Result};

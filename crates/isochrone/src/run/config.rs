@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::algorithms;
-use crate::data::Scaling;
+use crate::data::{Features, Scaling};
 use crate::error::{Error, Result, nearest};
 use crate::simulate::World;
 use crate::train::Settings;
@@ -58,6 +58,8 @@ pub struct DataConfig {
     pub actions: ActionKind,
     /// How states are normalized.
     pub scaling: Scaling,
+    /// What networks see beside normalized states, or in their place.
+    pub features: Features,
     /// The share of trajectories held out; 0 trains on all.
     pub validation: f64,
 }
@@ -70,6 +72,7 @@ impl Default for DataConfig {
             seed: 0,
             actions: ActionKind::Auto,
             scaling: Scaling::Range,
+            features: Features::None,
             validation: 0.1,
         }
     }

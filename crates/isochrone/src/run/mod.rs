@@ -100,7 +100,9 @@ fn recorded_in(world: World, dataset: &Dataset, path: &Path) -> Result<Opened> {
 /// Too few trajectories to hold some out.
 pub fn prepare(config: &RunConfig, dataset: &Dataset) -> Result<Prepared> {
     let (training, validation) = dataset.split(config.data.validation, config.data.seed)?;
-    let normalization = Normalization::fit(&training, config.data.scaling);
+    let features = &config.data.features;
+    features.check(dataset.state_size())?;
+    let normalization = Normalization::fit(&training, config.data.scaling).with(features.clone());
     let radius = config.data.world().map(|world| world.open().radius());
     Ok(Prepared { training, validation, normalization, radius })
 }
