@@ -129,6 +129,7 @@ pub fn preset(world: World, algorithm: &str) -> Option<&'static str> {
         World::Pinwheel | World::PinwheelShortcut => pinwheel!(
             algorithm,
             "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
+            "crl-nce"
         ),
         _ => None,
     }

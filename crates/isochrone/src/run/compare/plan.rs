@@ -286,6 +286,7 @@ fn resolve(
 ) -> Result<RunConfig> {
     let is_file = name.ends_with(".toml");
     let variant = VARIANTS.iter().find(|(variant, ..)| *variant == name);
+    let tuned = preset(world, name).unwrap_or_default();
     let name = variant.map_or(name, |(_, learner, _)| learner);
     let mut settings = vec![format!("data.source=\"{world}\"")];
     if !is_file {
@@ -299,7 +300,7 @@ fn resolve(
     let mut config = if is_file {
         RunConfig::read(Path::new(name), &settings)?
     } else {
-        RunConfig::parse(preset(world, name).unwrap_or_default(), &settings)?
+        RunConfig::parse(tuned, &settings)?
     };
     let chosen = config.data.world() == Some(world)
         && (is_file || config.algorithm.name() == name)
@@ -376,7 +377,7 @@ mod tests {
         );
         // A preset's own extraction keeps its tuned weight; another begins with its defaults.
         let text = |job: &Job| job.config.to_toml().unwrap();
-        assert!(text(&plan.jobs[1]).contains("cloning_weight = 0.01"));
+        assert!(text(&plan.jobs[1]).contains("cloning_weight = 0.03"));
         let state = ["algorithm.critic=state"];
         let plan = Plan::new(&request(&["cmd1"], Choice::Both, &state), Path::new("out")).unwrap();
         assert_eq!((plan.jobs.len(), plan.left_out.len()), (2, 1));
