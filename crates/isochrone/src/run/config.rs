@@ -123,13 +123,14 @@ macro_rules! pinwheel {
     };
 }
 
-/// The settings that a learner was tuned to on a world, as TOML; none where nobody did.
+/// The settings that a learner was tuned to on a world, as TOML; none where nobody did. A learner with
+/// an extraction other than its usual one may have settings of its own, as `NAME-EXTRACTION`.
 pub fn preset(world: World, algorithm: &str) -> Option<&'static str> {
     match world {
         World::Pinwheel | World::PinwheelShortcut => pinwheel!(
             algorithm,
             "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
-            "crl-nce"
+            "crl-nce" "cmd1-awr" "mqe-ddpg-bc" "qrl-ddpg-bc" "crl-awr" "gciql-awr" "ddpg-awr"
         ),
         _ => None,
     }
