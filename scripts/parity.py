@@ -28,9 +28,7 @@ DISCOUNT = 0.9
 STEPS = 100
 OUT = pathlib.Path(__file__).parent.parent / "crates/isochrone/tests/parity"
 # Settings of every case; a case's own come after.
-SMALL = (
-    f"discount={DISCOUNT} train.steps={STEPS} algorithm.policy.network.hidden=[5]"
-)
+SMALL = f"discount={DISCOUNT} train.steps={STEPS} algorithm.policy.network.hidden=[5]"
 NETWORK = "algorithm.network.hidden=[6]"
 HEAD = "algorithm.head={kind='mrn',latent=8,components=1}"
 NONE = "algorithm.extraction.name=none"
@@ -62,7 +60,7 @@ def column(name, width):
     if name.startswith("gap"):
         return jnp.asarray(np.floor(raw * 2 + 3))
     if name.startswith("reached"):
-        return jnp.asarray((raw > 0).astype(np.float64))
+        return jnp.asarray(np.arange(BATCH)[:, None] % 2.0)
     return jnp.asarray(raw)
 
 
@@ -123,7 +121,7 @@ class Update:
 
 
 def first(name, count=4000):
-    return jnp.asarray(0.5 * numbers(f"parameters {name}", count))
+    return jnp.asarray(numbers(f"parameters {name}", count))
 
 
 # Heads: from latent vectors x and y, broadcast against each other, to distances.
@@ -264,6 +262,8 @@ class Policy:
             noise = column(f"noise {self.noises}", self.outputs)
             self.noises += 1
             return jnp.tanh(mean + jnp.exp(log) * noise)
+        if self.law == "categorical":
+            return jax.nn.one_hot(jnp.argmax(mean, -1), self.outputs)
         return jnp.clip(mean, -1.0, 1.0)
 
     def log_likelihood(self, a, *inputs):
@@ -273,6 +273,8 @@ class Policy:
             a = jnp.clip(a, -(1 - 1e-5), 1 - 1e-5)
             z = (jnp.arctanh(a) - mean) / jnp.exp(log)
             return (-0.5 * z**2 - log - half - jnp.log(1 - a**2)).sum(-1)
+        if self.law == "categorical":
+            return (a * jax.nn.log_softmax(mean)).sum(-1)
         return (-0.5 * (a - mean) ** 2 - half).sum(-1)
 
 
@@ -435,7 +437,7 @@ def qrl(update, **choices):
     dynamics = arena.mlp(8 + ACTION, 8)
     z, after_one, far = (encoder(state(rows)) for rows in ("start", "next", "random"))
     push = (100.0 * jax.nn.softplus(5.0 - head(z, far) / 100.0)).mean()
-    excess = (relu(head(z, after_one) - choices.get("bound", 1.0)) ** 2).mean()
+    excess = (relu(head(z, after_one) - 1.0) ** 2).mean()
     raw = update.arena("multiplier").take(1)[0]
     multiplier = jnp.exp(raw) if choices.get("exponential") else jax.nn.softplus(raw)
     step = lambda z, a: z + dynamics(z, a)
@@ -619,7 +621,6 @@ GELU = lambda x: jax.nn.gelu(x, approximate=True)
 TAU = ("algorithm.temperature=2.0", dict(temperature=2.0))
 STATES = ("algorithm.critic=state", dict(state_critic=True))
 CUTOFF = ("algorithm.cutoff=0.05", dict(cutoff=0.05))
-NO = (NONE, dict(extraction="none"))
 
 
 def variants(key, names):
@@ -643,6 +644,7 @@ RAW = (
     dict(awr=(2.0, False)),
 )
 TANH = "algorithm.policy.law.kind=tanh"
+CATEGORICAL = ("algorithm.policy.law.kind=categorical", dict(law="categorical"))
 
 # Name: what computes it, settings that every case of it has, and (settings, choices) of each case.
 LEARNERS = {
@@ -658,6 +660,7 @@ LEARNERS = {
             TAU,
             STATES,
             (TANH, dict(law="tanh")),
+            CATEGORICAL,
             (f"{DDPG} {TANH}", dict(extraction="ddpg-bc", law="tanh")),
             (f"{HEADS['iqe']} {DDPG}", dict(head="iqe", extraction="ddpg-bc")),
             (f"{HEADS['max']} {AWR}", dict(head="max")),
@@ -691,7 +694,7 @@ LEARNERS = {
         f"{NETWORK} algorithm.latent=8",
         [("", {}), (f"algorithm.contrast=nce {DDPG}", dict(contrast="nce", extraction="ddpg-bc")), STATES, TAU],
     ),
-    "gcbc": (gcbc, "", [("", {}), (TANH, dict(law="tanh"))]),
+    "gcbc": (gcbc, "", [("", {}), (TANH, dict(law="tanh")), CATEGORICAL]),
     "qrl": (
         qrl,
         f"{NETWORK} {HEADS['iqe']}",
