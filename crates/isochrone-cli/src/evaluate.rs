@@ -122,8 +122,11 @@ fn measure<'m>(
         (_, None) => not_available.push(
             "success: the run has no policy; train one with `--from RUN --extraction awr`".into(),
         ),
-        (_, Some(success)) if success.by_switches.is_empty() => not_available
-            .push(format!("success by switches: `{source}` does not know which tasks need any")),
+        (_, Some(success)) if success.by_switches.is_empty() && success.by_task.is_empty() => {
+            not_available.push(format!(
+                "success by switches: `{source}` does not know which tasks need any"
+            ));
+        }
         _ => {}
     }
     if !model.has_distance() {
@@ -288,6 +291,9 @@ fn tell_success(success: &Success, control: Steering) -> Result<()> {
     }
     for class in &success.by_switches {
         row(&wording::counted(class.switches.into(), "switch", "switches"), &class.rate)?;
+    }
+    for task in &success.by_task {
+        row(&format!("task {}", task.task), &task.rate)?;
     }
     if let Some(steps) = success.mean_steps {
         say(&format!("          {steps:.0} steps on average where the goal was reached"))?;

@@ -2,11 +2,13 @@
 
 mod audit;
 mod bench;
+mod compare;
 mod config;
 mod demo;
 mod evaluate;
 mod exact;
 mod examiner;
+mod generate;
 mod opened;
 mod output;
 mod pictures;
@@ -35,12 +37,26 @@ enum Command {
     Demo(demo::Demo),
     Train(train::Train),
     Evaluate(evaluate::Evaluate),
+    Compare(compare::Compare),
     Plan(plan::Plan),
     Audit(audit::Audit),
     Exact(exact::Exact),
     Runs(runs::Runs),
     Config(config::Config),
     Bench(bench::Bench),
+    Data(Data),
+}
+
+/// Records worlds as files.
+#[derive(clap::Args)]
+struct Data {
+    #[command(subcommand)]
+    command: DataCommand,
+}
+
+#[derive(Subcommand)]
+enum DataCommand {
+    Generate(generate::Generate),
 }
 
 fn main() -> ExitCode {
@@ -48,12 +64,16 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Train(arguments) => train::run(arguments),
         Command::Evaluate(arguments) => evaluate::run(arguments),
+        Command::Compare(arguments) => compare::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),
         Command::Exact(arguments) => exact::run(arguments),
         Command::Runs(arguments) => runs::run(arguments),
         Command::Config(arguments) => config::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
+        Command::Data(Data { command: DataCommand::Generate(arguments) }) => {
+            generate::run(arguments)
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -63,7 +63,7 @@ impl Default for Config {
             extraction: Extraction::Awr(Awr {
                 inverse_temperature: 10.0,
                 standardize: Standardize::None,
-                goals: GoalMix::default(),
+                ..Awr::default()
             }),
             policy: PolicyShape::default(),
             policy_optimizer: Adam::default(),

@@ -4,6 +4,7 @@
 //! trajectory may be a goal but never a start: its action has no successor.
 
 mod archive;
+pub mod arrays;
 mod normalization;
 mod npy;
 pub mod npz;

@@ -281,6 +281,11 @@ pub(super) fn choices(reader: &mut dyn Read, header: &Header, key: &str) -> Resu
     })
 }
 
+/// Reads the numbers of an array of any known dtype, with all their digits.
+pub(super) fn wide(reader: &mut dyn Read, header: &Header, key: &str) -> Result<Vec<f64>> {
+    decode(reader, header, key, |_, value| Ok(value))
+}
+
 /// Reads an array of flags: any known dtype, every value 0 or 1.
 pub(super) fn flags(reader: &mut dyn Read, header: &Header, key: &str) -> Result<Vec<bool>> {
     decode(reader, header, key, |row, value| {

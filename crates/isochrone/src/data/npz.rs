@@ -234,8 +234,26 @@ fn lengths(ends: &[bool]) -> Result<Vec<usize>> {
 /// # Errors
 /// [`Error::Disk`] where the system refuses.
 pub fn write(path: &Path, dataset: &Dataset) -> Result<()> {
+    write_as(path, STATES[0], dataset, &[])
+}
+
+/// An array beside the dataset's own: its key, the numbers in a row, and its rows.
+pub type Beside<'a> = (&'a str, usize, &'a [f32]);
+
+/// As [`write`], with OGBench's key for states and `further` arrays beside them.
+///
+/// # Errors
+/// As [`write`].
+///
+/// # Panics
+/// Where an array has not as many rows as the dataset.
+pub fn write_observations(path: &Path, dataset: &Dataset, further: &[Beside<'_>]) -> Result<()> {
+    write_as(path, STATES[1], dataset, further)
+}
+
+fn write_as(path: &Path, key: &str, dataset: &Dataset, further: &[Beside<'_>]) -> Result<()> {
     let temporary = beside(path);
-    let written = write_file(&temporary, dataset)
+    let written = write_file(&temporary, key, dataset, further)
         .map_err(|error| Error::disk("write", path, error))
         .and_then(|()| {
             std::fs::rename(&temporary, path).map_err(|e| Error::disk("rename", path, e))
@@ -263,11 +281,11 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-fn write_file(path: &Path, dataset: &Dataset) -> io::Result<()> {
+fn write_file(path: &Path, key: &str, dataset: &Dataset, further: &[Beside<'_>]) -> io::Result<()> {
     let file = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut archive = ZipWriter::new(Held { file, position: 0, failed: None });
     let (rows, size) = (dataset.rows(), dataset.action_size());
-    write_matrix(&mut archive, STATES[0], dataset.states(), &[rows, dataset.state_size()])?;
+    write_matrix(&mut archive, key, dataset.states(), &[rows, dataset.state_size()])?;
     if dataset.choices().is_some() {
         archive.start_file(format!("{ACTIONS}.npy"), options(8 * rows))?;
         npy::write_header(&mut archive, npy::Item::Int64, &[rows])?;
@@ -277,6 +295,10 @@ fn write_file(path: &Path, dataset: &Dataset) -> io::Result<()> {
         }
     } else if size > 0 {
         write_matrix(&mut archive, ACTIONS, dataset.actions(), &[rows, size])?;
+    }
+    for &(key, width, values) in further {
+        assert_eq!(values.len(), rows * width, "`{key}` beside {rows} rows");
+        write_matrix(&mut archive, key, values, &[rows, width])?;
     }
     archive.start_file(format!("{TERMINALS}.npy"), options(rows))?;
     npy::write_header(&mut archive, npy::Item::Bool, &[rows])?;

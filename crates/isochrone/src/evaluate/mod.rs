@@ -13,8 +13,10 @@ pub use audit::{AUDITED_STATES, Audit, TOLERANCE, Worst, audit, audit_matrix};
 pub use calibration::{
     Agreement, Calibration, Judged, JudgedGoal, Point, calibrate, referee_pairs,
 };
-pub use statistics::{Line, MonotoneMap, spearman};
-pub use success::{Class, Control, Rate, Success, outcomes, success};
+pub use statistics::{
+    Line, MonotoneMap, OverSeeds, RESAMPLES, bootstrap, interquartile_mean, spearman,
+};
+pub use success::{Class, Control, Rate, Success, TaskRate, by_task, outcomes, success};
 
 use crate::model::Model;
 

@@ -5,7 +5,7 @@ mod ddpg_bc;
 
 use serde::{Deserialize, Serialize};
 
-pub use awr::Awr;
+pub use awr::{Awr, Baseline};
 pub use ddpg_bc::DdpgBc;
 
 use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows};

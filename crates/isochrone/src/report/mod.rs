@@ -13,5 +13,6 @@ pub mod pictures;
 
 pub use field::Field;
 pub use input::{
-    Calibration, Curves, Families, Isochrones, Panel, Reference, Series, Spread, Summary,
+    Calibration, Comparison, Curves, Families, Isochrones, Panel, Reference, Series, Spread,
+    Summary,
 };

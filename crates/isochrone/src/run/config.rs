@@ -49,6 +49,9 @@ impl Default for RunConfig {
 pub struct DataConfig {
     /// The name of a world, whose data are generated, or a file.
     pub source: String,
+    /// The world that a file was recorded in: it is where policies are judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded_in: Option<World>,
     /// The seed of a world's data.
     pub seed: u64,
     /// What the actions of a file are.
@@ -63,6 +66,7 @@ impl Default for DataConfig {
     fn default() -> Self {
         Self {
             source: "pinwheel".into(),
+            recorded_in: None,
             seed: 0,
             actions: ActionKind::Auto,
             scaling: Scaling::Range,
@@ -82,9 +86,9 @@ pub enum ActionKind {
 }
 
 impl DataConfig {
-    /// The world, where the source names one.
+    /// The world, where the source names one or the file is said to come from one.
     pub fn world(&self) -> Option<World> {
-        self.source.parse().ok()
+        self.source.parse().ok().or(self.recorded_in)
     }
 }
 
@@ -123,7 +127,7 @@ pub fn preset(world: World, algorithm: &str) -> Option<&'static str> {
             algorithm,
             "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
         ),
-        World::Roads => None,
+        _ => None,
     }
 }
 
@@ -446,6 +450,17 @@ mod tests {
             assert!(other.to_toml().unwrap().contains("name = \"awr\""));
         }
         assert_eq!(preset(World::Roads, "cmd1"), None);
+    }
+
+    #[test]
+    fn a_file_may_be_said_to_come_from_a_world() {
+        let said = ["data.source=a.npz".into(), "data.recorded_in=antmaze-umaze".into()];
+        let config = RunConfig::parse("", &said).unwrap();
+        assert_eq!(config.data.world().unwrap().name(), "antmaze-umaze");
+        assert_eq!(config.discount(), 0.99);
+        assert_eq!(RunConfig::parse(&config.to_toml().unwrap(), &[]).unwrap(), config);
+        let wrong = message("", &["data.recorded_in=antmaze-umze"]);
+        assert!(wrong.contains("recorded_in") && wrong.contains("antmaze-umaze"), "{wrong}");
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //!
 //! The same command in the same folder goes on where the newest checkpoint stands.
 
+pub mod compare;
 mod config;
 mod folder;
 
@@ -56,7 +57,7 @@ pub struct Opened {
 /// # Errors
 /// The file cannot be read or is not what it must be.
 pub fn open_source(config: &DataConfig) -> Result<Source> {
-    if let Some(world) = config.world() {
+    if let Ok(world) = config.source.parse::<World>() {
         let environment = world.open();
         let Recording { dataset, families, family_names } = environment.generate(config.seed)?;
         let world = Some(Opened { world, environment, families, family_names });
@@ -73,7 +74,24 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
         ActionKind::Auto => dataset,
         ActionKind::OneHot => dataset.declared_one_hot().map_err(|error| error.in_file(path))?,
     };
-    Ok(Source { dataset, world: None })
+    let world = config.recorded_in.map(|world| recorded_in(world, &dataset, path)).transpose()?;
+    Ok(Source { dataset, world })
+}
+
+/// The world that the data of a file are said to come from.
+fn recorded_in(world: World, dataset: &Dataset, path: &Path) -> Result<Opened> {
+    let environment = world.open();
+    let found = (dataset.state_size(), dataset.action_size());
+    let expected = (environment.state_size(), environment.action_size());
+    if found != expected {
+        return Err(Error::input(format!(
+            "states and actions of {found:?} numbers, those of `{world}` have {expected:?}"
+        ))
+        .in_file(path)
+        .hint("set `data.recorded_in` to the world the file was recorded in"));
+    }
+    let families = vec![0; dataset.trajectories()];
+    Ok(Opened { world, environment, families, family_names: vec!["file".into()] })
 }
 
 /// Splits and normalizes data as the config says.

@@ -8,6 +8,7 @@ mod axes;
 mod bands;
 mod chart;
 mod colour;
+mod comparison;
 mod drawing;
 mod font;
 mod geometry;
@@ -21,7 +22,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use self::drawing::Drawing;
-use super::{Calibration, Curves, Isochrones};
+use super::{Calibration, Comparison, Curves, Isochrones};
 use crate::Result;
 use crate::checkpoint::{Disk, write_whole};
 
@@ -44,6 +45,17 @@ pub fn isochrones(input: &Isochrones, path_without_extension: &Path) -> Result<(
 pub fn curves(input: &Curves, path_without_extension: &Path) -> Result<()> {
     input.check()?;
     save(&chart::curves(input), path_without_extension)
+}
+
+/// Draws the learning curves of several worlds beside each other; writes `<path>.svg` and
+/// `<path>.png`.
+///
+/// # Errors
+///
+/// What [`Comparison::check`] refuses, and a disk that refuses a file.
+pub fn comparison(input: &Comparison, path_without_extension: &Path) -> Result<()> {
+    input.check()?;
+    save(&comparison::draw(input), path_without_extension)
 }
 
 /// Draws learned against exact steps with the fitted line; writes `<path>.svg` and `<path>.png`.
