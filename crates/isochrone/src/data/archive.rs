@@ -57,7 +57,7 @@ pub(super) struct Entry {
 impl Archive<File> {
     /// Opens a file and reads its directory.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        Self::new(open_file(path)?)
+        Self::new(super::door::open_file(path)?)
     }
 }
 
@@ -104,17 +104,6 @@ impl<R: Read + Seek> Archive<R> {
     pub(super) fn check_headers(&mut self) -> Result<()> {
         self.entries.iter().try_for_each(|entry| entry.data_start(&mut self.file).map(drop))
     }
-}
-
-fn open_file(path: &Path) -> Result<File> {
-    let refused = |error: std::io::Error| {
-        Error::input(format!("cannot open the file: {}", error.to_string().to_lowercase()))
-    };
-    // A pipe or a device could be read for ever.
-    if !std::fs::metadata(path).map_err(refused)?.is_file() {
-        return Err(Error::input("expected a plain file"));
-    }
-    File::open(path).map_err(refused)
 }
 
 fn damaged(what: impl Into<String>) -> Error {
@@ -242,7 +231,7 @@ fn not_an_archive(file: &mut (impl Read + Seek)) -> Error {
         [b'P', b'K', ..] => damaged("the zip file has no end record"),
         [0x80, 2..=5, ..] => Error::input("the file is a pickle").hint(super::npy::CONVERT),
         [0x89, b'H', b'D', b'F', ..] => Error::input("the file is HDF5, expected npz")
-            .hint("convert it: `numpy.savez(file, states=…, terminals=…)`"),
+            .hint("convert it: `isochrone data convert FROM TO.npz`"),
         [0x93, b'N', b'U', b'M', b'P', b'Y'] => Error::input("the file is one npy array")
             .hint("save the arrays together: `numpy.savez(file, states=…, terminals=…)`"),
         _ => Error::input("the file is not npz: it has no zip end record")

@@ -4,11 +4,16 @@
 //! trajectory may be a goal but never a start: its action has no successor.
 
 mod archive;
+mod d4rl;
+mod door;
+mod hdf5;
+mod minari;
 mod normalization;
 mod npy;
 pub mod npz;
 pub mod sampler;
 
+pub use door::{Choices, Format, Opened, Rows, open};
 pub use normalization::{Normalization, Scaling};
 
 use crate::error::{Error, Result};
@@ -42,12 +47,22 @@ impl Dataset {
         actions: Option<(Vec<f32>, usize)>,
         lengths: &[usize],
     ) -> Result<Self> {
+        Self::named("states", states, state_size, actions, lengths)
+    }
+
+    /// As [`Dataset::new`], with states that a file calls `key`.
+    fn named(
+        key: &str,
+        states: Vec<f32>,
+        state_size: usize,
+        actions: Option<(Vec<f32>, usize)>,
+        lengths: &[usize],
+    ) -> Result<Self> {
         let rows = lengths.iter().sum::<usize>();
         let (actions, action_size) = actions.unwrap_or_default();
-        check_shape("states", states.len(), rows, state_size)?;
+        check_shape(key, states.len(), rows, state_size)?;
         check_shape("actions", actions.len(), rows, action_size)?;
-        for (key, values, size) in
-            [("states", &states, state_size), ("actions", &actions, action_size)]
+        for (key, values, size) in [(key, &states, state_size), ("actions", &actions, action_size)]
         {
             check_values(key, values, size, |value| value.is_finite(), "a finite number")
                 .map_err(|error| error.hint("drop the row, or the trajectory it belongs to"))?;

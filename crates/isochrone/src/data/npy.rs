@@ -65,6 +65,30 @@ pub(super) struct Header {
     count: usize,
 }
 
+impl Header {
+    /// The header of `count` flags stored as `item`.
+    pub(super) fn of_flags(item: Item, count: usize) -> Self {
+        Self { item, shape: vec![count], count }
+    }
+
+    /// Rows and columns of array `key`, which must be a matrix.
+    pub(super) fn matrix(&self, key: &str) -> Result<(usize, usize)> {
+        match *self.shape {
+            [_, 0] => Err(Error::input(format!("`{key}` has no numbers in a row"))),
+            [rows, size] => Ok((rows, size)),
+            _ => Err(not_a_matrix(key, self.shape.len())),
+        }
+    }
+}
+
+/// The complaint about an array that is no matrix.
+pub(super) fn not_a_matrix(key: &str, dimensions: usize) -> Error {
+    Error::input(format!(
+        "`{key}` has {dimensions} dimensions, expected 2: rows and numbers in a row"
+    ))
+    .hint(format!("save `{key}.reshape(len({key}), -1)`"))
+}
+
 /// Reads and checks the header of array `key`, which takes `size` bytes in all.
 pub(super) fn header(reader: &mut dyn Read, key: &str, size: u64) -> Result<Header> {
     let mut start = [0; 8];
@@ -254,15 +278,23 @@ pub(super) fn numbers(reader: &mut dyn Read, header: &Header, key: &str) -> Resu
             .hint(format!("save `{key}.astype('<f4')`")));
     }
     let columns = header.shape.last().copied().unwrap_or(1).max(1);
-    decode(reader, header, key, |at, value| {
-        let narrow = value as f32;
-        if value.is_finite() && !narrow.is_finite() {
-            let (row, column) = (at / columns, at % columns);
-            let place = format!("`{key}` row {row} column {column} is `{value:e}`");
-            return Err(Error::input(format!("{place}, too large for 32 bits")));
-        }
-        Ok(narrow)
-    })
+    decode(reader, header, key, |at, value| narrowed(at, value, columns, key))
+}
+
+/// Numbers of 64 bits as 32-bit.
+pub(super) fn narrow(values: &[f64], columns: usize, key: &str) -> Result<Vec<f32>> {
+    values.iter().enumerate().map(|(at, &value)| narrowed(at, value, columns, key)).collect()
+}
+
+fn narrowed(at: usize, value: f64, columns: usize, key: &str) -> Result<f32> {
+    let narrow = value as f32;
+    if value.is_finite() && !narrow.is_finite() {
+        let (row, column) = (at / columns, at % columns);
+        let place = format!("`{key}` row {row} column {column} is `{value:e}`");
+        return Err(Error::input(format!("{place}, too large for 32 bits"))
+            .hint("scale the column, or drop the row"));
+    }
+    Ok(narrow)
 }
 
 /// Reads an array of flags: any known dtype, every value 0 or 1.
@@ -271,7 +303,8 @@ pub(super) fn flags(reader: &mut dyn Read, header: &Header, key: &str) -> Result
         if value == 0.0 || value == 1.0 {
             return Ok(value == 1.0);
         }
-        Err(Error::input(format!("`{key}` row {row} is `{value}`, expected 0 or 1")))
+        Err(Error::input(format!("`{key}` row {row} is `{value}`, expected 0 or 1"))
+            .hint(format!("`{key}` is 1 on the last row of each trajectory, else 0")))
     })
 }
 
@@ -477,7 +510,11 @@ mod tests {
         let data = |value: f64| [0.1f64.to_le_bytes(), value.to_le_bytes()].concat();
         assert_eq!(read(&array(text, &data(-2.5))).unwrap().1, [0.1, -2.5]);
         let error = complaint(text, &data(1e300));
-        assert_eq!(error, "`states` row 0 column 1 is `1e300`, too large for 32 bits");
+        assert_eq!(
+            error,
+            "`states` row 0 column 1 is `1e300`, too large for 32 bits; hint: scale the column, or drop \
+             the row"
+        );
     }
 
     #[test]
@@ -495,7 +532,7 @@ mod tests {
             assert_eq!(read(&data).unwrap(), [false, true, false]);
             data[2 * width] = 2;
             let error = read(&data).unwrap_err().to_string();
-            assert_eq!(error, "`terminals` row 2 is `2`, expected 0 or 1");
+            assert!(error.starts_with("`terminals` row 2 is `2`, expected 0 or 1"), "{error}");
         }
     }
 
