@@ -3,6 +3,7 @@
 mod audit;
 mod bench;
 mod config;
+mod data;
 mod demo;
 mod evaluate;
 mod exact;
@@ -38,6 +39,7 @@ enum Command {
     Plan(plan::Plan),
     Audit(audit::Audit),
     Exact(exact::Exact),
+    Data(data::Data),
     Runs(runs::Runs),
     Config(config::Config),
     Bench(bench::Bench),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Plan(arguments) => plan::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),
         Command::Exact(arguments) => exact::run(arguments),
+        Command::Data(arguments) => data::run(arguments),
         Command::Runs(arguments) => runs::run(arguments),
         Command::Config(arguments) => config::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),

@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
 use zip::read::{ZipReadOptions, read_zipfile_from_stream_with_options};
 
@@ -36,7 +37,7 @@ const ENCRYPTED: u16 = 1;
 #[derive(Debug)]
 pub(super) struct Archive<R> {
     file: R,
-    entries: Vec<Entry>,
+    entries: Arc<[Entry]>,
     directory_start: u64,
 }
 
@@ -68,7 +69,12 @@ impl<R: Read + Seek> Archive<R> {
         let directory = Directory::find(&mut file, size)?;
         let bytes = bytes_at(&mut file, directory.start, directory.size)?;
         let entries = parse_directory(&bytes, directory.entries)?;
-        Ok(Self { file, entries, directory_start: directory.start })
+        Ok(Self { file, entries: entries.into(), directory_start: directory.start })
+    }
+
+    /// The same archive by another handle of its file.
+    pub(super) fn again(&self, file: R) -> Self {
+        Self { file, entries: Arc::clone(&self.entries), directory_start: self.directory_start }
     }
 
     /// What stands in the archive.

@@ -32,8 +32,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format that is read.
-    pub const READ: [Self; 4] = [Self::Npz, Self::D4rl, Self::Minari, Self::LeRobot];
     /// Every format that is written.
     pub const WRITTEN: [Self; 1] = [Self::Npz];
 

@@ -57,8 +57,10 @@ impl Hdf5 {
         let file = Hdf5File::from_storage_with_options(storage, options).map_err(refused)?;
         let end = file.superblock().eof_address;
         if end > size {
-            return Err(Error::input(format!("the file says it has {end} bytes, {size} are there"))
-                .hint(DAMAGED));
+            return Err(Error::input(format!(
+                "the file says it has {end} bytes, {size} are there"
+            ))
+            .hint(DAMAGED));
         }
         Ok(Self { root: file.root_group().map_err(refused)? })
     }

@@ -7,6 +7,7 @@ mod archive;
 mod d4rl;
 mod door;
 mod hdf5;
+mod inspect;
 mod minari;
 mod normalization;
 mod npy;
@@ -14,6 +15,7 @@ pub mod npz;
 pub mod sampler;
 
 pub use door::{Choices, Format, Opened, Rows, open};
+pub use inspect::{Column, Inspection, Jumps, Lengths, SUSPICIOUS};
 pub use normalization::{Normalization, Scaling};
 
 use crate::error::{Error, Result};

@@ -277,6 +277,14 @@ pub(super) fn numbers(reader: &mut dyn Read, header: &Header, key: &str) -> Resu
         return Err(Error::input(format!("`{key}` has dtype `{found}`, expected `<f4` or `<f8`"))
             .hint(format!("save `{key}.astype('<f4')`")));
     }
+    if header.item == Item::Float32 {
+        let mut values = room(header, key)?;
+        let take = |bytes: &[[u8; 4]]| {
+            values.extend(bytes.iter().map(|&bytes| f32::from_le_bytes(bytes)));
+            Ok(())
+        };
+        return chunks(reader, header.count, key, take).map(|()| values);
+    }
     let columns = header.shape.last().copied().unwrap_or(1).max(1);
     decode(reader, header, key, |at, value| narrowed(at, value, columns, key))
 }
@@ -308,6 +316,18 @@ pub(super) fn flags(reader: &mut dyn Read, header: &Header, key: &str) -> Result
     })
 }
 
+/// Room for all numbers of an array, or an error where the memory has none.
+fn room<T>(header: &Header, key: &str) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    match values.try_reserve_exact(header.count) {
+        Ok(()) => Ok(values),
+        Err(_) => Err(Error::memory(format!(
+            "`{key}` has {} numbers, too many for the memory",
+            header.count
+        ))),
+    }
+}
+
 /// Passes every number through `convert`; exact but for whole numbers beyond 2⁵³.
 fn decode<T>(
     reader: &mut dyn Read,
@@ -315,10 +335,7 @@ fn decode<T>(
     key: &str,
     convert: impl Fn(usize, f64) -> Result<T>,
 ) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(header.count).map_err(|_| {
-        Error::memory(format!("`{key}` has {} numbers, too many for the memory", header.count))
-    })?;
+    let mut values = room(header, key)?;
     let mut push = |value| {
         values.push(convert(values.len(), value)?);
         Ok(())
@@ -334,21 +351,29 @@ fn decode<T>(
     Ok(values)
 }
 
-/// Gives the bytes of each of `count` items to `take`, and checks that nothing follows.
+/// Gives the bytes of each of `count` items to `take`.
 fn each<const WIDTH: usize>(
     reader: &mut dyn Read,
     count: usize,
     key: &str,
     mut take: impl FnMut([u8; WIDTH]) -> Result<()>,
 ) -> Result<()> {
+    chunks(reader, count, key, |items| items.iter().try_for_each(|&item| take(item)))
+}
+
+/// Gives the bytes of `count` items to `take`, many at a time, and checks that nothing follows.
+fn chunks<const WIDTH: usize>(
+    reader: &mut dyn Read,
+    count: usize,
+    key: &str,
+    mut take: impl FnMut(&[[u8; WIDTH]]) -> Result<()>,
+) -> Result<()> {
     let mut left = count * WIDTH;
     let mut chunk = vec![0; CHUNK.min(left)];
     while left > 0 {
         let bytes = chunk.len().min(left);
         fill(reader, &mut chunk[..bytes], key)?;
-        for &item in chunk[..bytes].as_chunks::<WIDTH>().0 {
-            take(item)?;
-        }
+        take(chunk[..bytes].as_chunks::<WIDTH>().0)?;
         left -= bytes;
     }
     // The checksum of an archive is compared where its entry ends.

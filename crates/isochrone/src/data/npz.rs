@@ -48,33 +48,79 @@ pub fn read(path: &Path) -> Result<Dataset> {
 
 /// Reads the rows of a file without a look at their values; what was converted goes to `notes`.
 pub(super) fn read_rows(path: &Path, notes: &mut Vec<String>) -> Result<Rows> {
-    read_archive(&mut Archive::open(path)?, notes)
+    // Two handles: arrays are unpacked on two threads.
+    let mut archive = Archive::open(path)?;
+    let mut other = archive.again(super::door::open_file(path)?);
+    read_archive(&mut archive, &mut other, notes)
 }
 
-fn read_archive<R: Read + Seek>(archive: &mut Archive<R>, notes: &mut Vec<String>) -> Result<Rows> {
+/// Reads states by one handle of an archive and, at the same time, all else by the other.
+fn read_archive<R: Read + Seek + Send>(
+    archive: &mut Archive<R>,
+    other: &mut Archive<R>,
+    notes: &mut Vec<String>,
+) -> Result<Rows> {
     archive.check_headers()?;
     refuse_torch(archive)?;
     let states_key = states_key(archive)?;
     find(archive, TERMINALS).ok_or_else(|| absent(archive, TERMINALS))?;
-    let (states, rows, state_size) = read_matrix(archive, states_key, notes)?;
-    let (actions, action_size) = match find(archive, ACTIONS) {
-        None => (Vec::new(), 0),
-        Some(_) => {
-            let (values, found, size) = read_matrix(archive, ACTIONS, notes)?;
-            same_rows(ACTIONS, found, states_key, rows)?;
-            (values, size)
+    let (states, beside) = rayon::join(|| read_matrix(archive, states_key), || Beside::read(other));
+    let states = states?.noted(states_key, notes);
+    let Beside { actions, mut ends, valid } = beside?;
+    let Matrix { values: actions, size: action_size, .. } = match actions {
+        None => Matrix::default(),
+        Some(actions) => {
+            same_rows(ACTIONS, actions.rows, states_key, states.rows)?;
+            actions.noted(ACTIONS, notes)
         }
     };
-    let mut ends = read_flags(archive, TERMINALS)?;
-    same_rows(TERMINALS, ends.len(), states_key, rows)?;
-    if find(archive, VALIDS).is_some() {
-        let valid = read_flags(archive, VALIDS)?;
-        same_rows(VALIDS, valid.len(), states_key, rows)?;
+    same_rows(TERMINALS, ends.len(), states_key, states.rows)?;
+    if let Some(valid) = valid {
+        same_rows(VALIDS, valid.len(), states_key, states.rows)?;
         ends = last_rows(&ends, &valid)?;
         notes.push("`valids` marks OGBench's compact form; trajectories end where it is 0".into());
     }
-    let (states_key, lengths) = (states_key.to_owned(), lengths(&ends)?);
-    Ok(Rows { states, state_size, states_key, actions, action_size, lengths })
+    Ok(Rows {
+        states: states.values,
+        state_size: states.size,
+        states_key: states_key.to_owned(),
+        actions,
+        action_size,
+        lengths: lengths(&ends)?,
+    })
+}
+
+/// What an archive holds beside its states.
+struct Beside {
+    actions: Option<Matrix>,
+    ends: Vec<bool>,
+    valid: Option<Vec<bool>>,
+}
+
+impl Beside {
+    fn read<R: Read + Seek>(archive: &mut Archive<R>) -> Result<Self> {
+        let has = |archive: &Archive<R>, key| find(archive, key).is_some();
+        let actions = has(archive, ACTIONS).then(|| read_matrix(archive, ACTIONS)).transpose()?;
+        let ends = read_flags(archive, TERMINALS)?;
+        let valid = has(archive, VALIDS).then(|| read_flags(archive, VALIDS)).transpose()?;
+        Ok(Self { actions, ends, valid })
+    }
+}
+
+/// Numbers in rows, and whether they were wider in the file.
+#[derive(Default)]
+struct Matrix {
+    values: Vec<f32>,
+    rows: usize,
+    size: usize,
+    wide: bool,
+}
+
+impl Matrix {
+    fn noted(self, key: &str, notes: &mut Vec<String>) -> Self {
+        notes.extend(self.wide.then(|| narrowed(key)));
+        self
+    }
 }
 
 /// The last rows of OGBench's compact form: `valids` is 0 there, and `terminals` is 1 there and on
@@ -154,19 +200,13 @@ fn index<R: Read + Seek>(archive: &Archive<R>, key: &str) -> Result<usize> {
     find(archive, key).ok_or_else(|| absent(archive, key))
 }
 
-fn read_matrix<R: Read + Seek>(
-    archive: &mut Archive<R>,
-    key: &str,
-    notes: &mut Vec<String>,
-) -> Result<(Vec<f32>, usize, usize)> {
+fn read_matrix<R: Read + Seek>(archive: &mut Archive<R>, key: &str) -> Result<Matrix> {
     let index = index(archive, key)?;
     archive.read(index, |reader, entry| {
         let header = npy::header(reader, key, entry.size)?;
         let (rows, size) = header.matrix(key)?;
-        if header.item == npy::Item::Float64 {
-            notes.push(narrowed(key));
-        }
-        Ok((npy::numbers(reader, &header, key)?, rows, size))
+        let wide = header.item == npy::Item::Float64;
+        Ok(Matrix { values: npy::numbers(reader, &header, key)?, rows, size, wide })
     })
 }
 
@@ -195,7 +235,8 @@ fn lengths(ends: &[bool]) -> Result<Vec<usize>> {
     Ok(ends.split_inclusive(|&end| end).map(<[bool]>::len).collect())
 }
 
-/// Writes a dataset as plain, unpacked npz: the whole file, or none and what was there before.
+/// Writes a dataset as plain, unpacked npz, with OGBench's keys: the whole file, or none and what
+/// was there before.
 ///
 /// The bytes are a function of the dataset alone.
 ///
@@ -235,7 +276,7 @@ fn write_file(path: &Path, dataset: &Dataset) -> io::Result<()> {
     let file = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut archive = ZipWriter::new(Held { file, position: 0, failed: None });
     let (rows, size) = (dataset.rows(), dataset.action_size());
-    write_matrix(&mut archive, STATES[0], dataset.states(), &[rows, dataset.state_size()])?;
+    write_matrix(&mut archive, STATES[1], dataset.states(), &[rows, dataset.state_size()])?;
     if size > 0 {
         write_matrix(&mut archive, ACTIONS, dataset.actions(), &[rows, size])?;
     }
@@ -372,7 +413,9 @@ mod tests {
 
     /// As [`read`], from memory.
     fn read_bytes(bytes: &[u8]) -> Result<Dataset> {
-        read_archive(&mut Archive::new(io::Cursor::new(bytes))?, &mut Vec::new())?.check()
+        let mut archive = Archive::new(io::Cursor::new(bytes))?;
+        let mut other = archive.again(io::Cursor::new(bytes));
+        read_archive(&mut archive, &mut other, &mut Vec::new())?.check()
     }
 
     fn stored(arrays: &[(&str, npy::Item, &[usize], &[u8])]) -> Vec<u8> {
