@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the small data files that the readers' tests use.
 
-    python scripts/fixtures.py            # HDF5, needs h5py and numpy
+    python scripts/fixtures.py            # HDF5 and parquet, needs numpy, h5py and pyarrow
     python scripts/fixtures.py FILE.npz   # and cuts an OGBench file: needs the file itself
 
 The files are committed; this script is how they were made.
@@ -13,6 +13,9 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
 
 TARGET = Path(__file__).parent.parent / "crates" / "isochrone" / "tests" / "fixtures"
 
@@ -96,6 +99,36 @@ def minari():
         (data / "metadata.json").write_text(json.dumps(description, indent=1) + "\n")
 
 
+def lerobot():
+    """Three episodes of 4, 5 and 6 frames; actions in the units of a robot."""
+    frames = [(episode, frame) for episode in range(3) for frame in range(4 + episode)]
+    table = pa.table(
+        {
+            "observation.state": pa.array([[e, f, 0.5] for e, f in frames], pa.list_(pa.float32())),
+            "action": pa.array(
+                [[10.0 * i, [-5.0, 0.0, 5.0][i % 3]] for i in range(len(frames))],
+                pa.list_(pa.float32()),
+            ),
+            "timestamp": pa.array([f / 30 for _, f in frames], pa.float32()),
+            "frame_index": pa.array([f for _, f in frames], pa.int64()),
+            "episode_index": pa.array([e for e, _ in frames], pa.int64()),
+        }
+    )
+    for version in ["v2.1", "v3.0"]:
+        folder = TARGET / f"lerobot-{version}"
+        (folder / "meta").mkdir(parents=True, exist_ok=True)
+        (folder / "data" / "chunk-000").mkdir(parents=True, exist_ok=True)
+        info = {"codebase_version": version, "total_episodes": 3, "total_frames": len(frames)}
+        (folder / "meta" / "info.json").write_text(json.dumps(info) + "\n")
+        if version == "v3.0":
+            # Two row groups, the border inside an episode.
+            pq.write_table(table, folder / "data/chunk-000/file-000.parquet", row_group_size=6)
+            continue
+        for episode in range(3):
+            part = table.filter(pa.compute.equal(table["episode_index"], episode))
+            pq.write_table(part, folder / f"data/chunk-000/episode_{episode:06}.parquet")
+
+
 def ogbench(source):
     """The first three trajectories of a file that OGBench wrote, cut to 40 rows each."""
     whole = np.load(source)
@@ -109,5 +142,6 @@ def ogbench(source):
 
 d4rl()
 minari()
+lerobot()
 if len(sys.argv) > 1:
     ogbench(sys.argv[1])

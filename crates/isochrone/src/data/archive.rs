@@ -233,7 +233,7 @@ fn not_an_archive(file: &mut (impl Read + Seek)) -> Error {
     let mut first = [0; 6];
     let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read(&mut first)).unwrap_or(0);
     match &first[..read] {
-        [] => Error::input("the file is empty, expected npz"),
+        [] => Error::input("the file is empty, expected npz").hint("copy or save it again"),
         [b'P', b'K', ..] => damaged("the zip file has no end record"),
         [0x80, 2..=5, ..] => Error::input("the file is a pickle").hint(super::npy::CONVERT),
         [0x89, b'H', b'D', b'F', ..] => Error::input("the file is HDF5, expected npz")

@@ -196,7 +196,8 @@ pub(super) fn open_file(path: &Path) -> Result<File> {
             .hint("check the name and that it may be read")
     };
     if !std::fs::metadata(path).map_err(refused)?.is_file() {
-        return Err(Error::input("expected a plain file"));
+        return Err(Error::input("expected a plain file")
+            .hint("a pipe or a device is not read; save to a file first"));
     }
     File::open(path).map_err(refused)
 }

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use hdf5_reader::error::Error as Cause;
 use hdf5_reader::group::Group;
 use hdf5_reader::storage::DynStorage;
-use hdf5_reader::{Dataset as Array, Datatype, FileStorage, Hdf5File, OpenOptions};
+use hdf5_reader::{
+    ByteOrder, Dataset as Array, DatasetChunk, Datatype, FileStorage, Hdf5File, OpenOptions,
+};
 
 use super::door::{self, narrowed};
 use super::npy::{self, Header, Item};
@@ -22,6 +24,8 @@ const SUSPECT_SIZE: u64 = 64 << 20;
 const SUSPECT_RATIO: u64 = 100;
 /// The largest chunk that is unpacked, in bytes.
 const LARGEST_CHUNK: usize = 256 << 20;
+/// Files of more bytes are read by two threads.
+const LARGE: u64 = 1 << 20;
 /// The largest description of one array, in bytes.
 const LARGEST_HEADER: usize = 1 << 20;
 const DAMAGED: &str = "the file is cut or damaged; copy or save it again";
@@ -29,6 +33,10 @@ const DAMAGED: &str = "the file is cut or damaged; copy or save it again";
 /// An HDF5 file that is open for reading.
 pub(super) struct Hdf5 {
     root: Group,
+    /// The largest array that is read, in bytes.
+    largest: u64,
+    /// Whether there is enough to read for two threads.
+    large: bool,
 }
 
 impl Hdf5 {
@@ -62,7 +70,16 @@ impl Hdf5 {
             ))
             .hint(DAMAGED));
         }
-        Ok(Self { root: file.root_group().map_err(refused)? })
+        Ok(Self { root: file.root_group().map_err(refused)?, largest, large: size > LARGE })
+    }
+
+    /// Does both, at the same time where the file is large.
+    pub(super) fn both<A: Send, B: Send>(
+        &self,
+        one: impl FnOnce() -> A + Send,
+        other: impl FnOnce() -> B + Send,
+    ) -> (A, B) {
+        if self.large { rayon::join(one, other) } else { (one(), other()) }
     }
 
     /// The names of the groups and of the arrays at the root.
@@ -97,41 +114,100 @@ pub(super) fn refused(key: &str, error: &Cause) -> Error {
     })
 }
 
-/// A matrix of numbers as 32-bit floats, its rows and its columns.
-pub(super) fn matrix(
-    array: &Array,
-    key: &str,
-    notes: &mut Vec<String>,
-) -> Result<(Vec<f32>, usize, usize)> {
-    let &[rows, size] = array.shape() else {
-        return Err(npy::not_a_matrix(key, array.shape().len()));
-    };
-    if size == 0 {
-        return Err(Error::input(format!("`{key}` has no numbers in a row")));
+impl Hdf5 {
+    /// A matrix of numbers as 32-bit floats, its rows and its columns.
+    pub(super) fn matrix(
+        &self,
+        array: &Array,
+        key: &str,
+        notes: &mut Vec<String>,
+    ) -> Result<(Vec<f32>, usize, usize)> {
+        let &[rows, size] = array.shape() else {
+            return Err(npy::not_a_matrix(key, array.shape().len()));
+        };
+        if size == 0 {
+            return Err(Error::input(format!("`{key}` has no numbers in a row")));
+        }
+        let failed = |error| refused(key, &error);
+        let values = match array.dtype() {
+            Datatype::FloatingPoint { size: 4, byte_order: ByteOrder::LittleEndian } => {
+                self.numbers(array, key, [rows, size])?
+            }
+            Datatype::FloatingPoint { size: 4, .. } => {
+                array.read_array_parallel::<f32>().map_err(failed)?.into_raw_vec_and_offset().0
+            }
+            Datatype::FloatingPoint { size: 8, .. } => {
+                notes.push(narrowed(key));
+                let wide = array.read_array_parallel::<f64>().map_err(failed)?;
+                npy::narrow(wide.as_slice().unwrap_or_default(), size as usize, key)?
+            }
+            other => {
+                return Err(Error::input(format!(
+                    "`{key}` holds {}, expected 32-bit or 64-bit floats",
+                    name(other)
+                ))
+                .hint(format!("save `{key}.astype('<f4')`")));
+            }
+        };
+        let (rows, size) = (rows as usize, size as usize);
+        if Some(values.len()) != rows.checked_mul(size) {
+            return Err(Error::input(format!("`{key}` is not what its shape says")).hint(DAMAGED));
+        }
+        Ok((values, rows, size))
     }
-    let failed = |error| refused(key, &error);
-    let values = match array.dtype() {
-        Datatype::FloatingPoint { size: 4, .. } => {
-            array.read_array_parallel::<f32>().map_err(failed)?.into_raw_vec_and_offset().0
+
+    /// Little-endian 32-bit numbers, chunk by chunk.
+    fn numbers(&self, array: &Array, key: &str, [rows, size]: [u64; 2]) -> Result<Vec<f32>> {
+        let failed = |error| refused(key, &error);
+        let whole = || array.read_array::<f32>().map(|array| array.into_raw_vec_and_offset().0);
+        if array.chunks().is_none() {
+            return whole().map_err(failed);
         }
-        Datatype::FloatingPoint { size: 8, .. } => {
-            notes.push(narrowed(key));
-            let wide = array.read_array_parallel::<f64>().map_err(failed)?;
-            npy::narrow(wide.as_slice().unwrap_or_default(), size as usize, key)?
+        let bytes = rows.checked_mul(size).and_then(|count| count.checked_mul(4));
+        let count = bytes.filter(|&bytes| bytes <= self.largest).map(|bytes| bytes as usize / 4);
+        let count = count.ok_or_else(|| {
+            Error::input(format!("`{key}` claims {rows} rows of {size}, more than the file packs"))
+                .hint("if the file is honest, save it unpacked")
+        })?;
+        let mut values: Vec<f32> = Vec::new();
+        values.try_reserve_exact(count).map_err(|_| {
+            Error::memory(format!("`{key}` has {count} numbers, too many for the memory"))
+        })?;
+        values.resize(count, 0.0);
+        let mut found = 0;
+        for chunk in array.iter_chunks().map_err(failed)? {
+            found += place(&chunk.map_err(failed)?, &mut values, [rows as usize, size as usize]);
         }
-        other => {
-            return Err(Error::input(format!(
-                "`{key}` holds {}, expected 32-bit or 64-bit floats",
-                name(other)
-            ))
-            .hint(format!("save `{key}.astype('<f4')`")));
+        if found == count {
+            return Ok(values);
         }
-    };
-    let (rows, size) = (rows as usize, size as usize);
-    if Some(values.len()) != rows.checked_mul(size) {
-        return Err(Error::input(format!("`{key}` is not what its shape says")).hint(DAMAGED));
+        // Chunks that were never written hold the file's own filling.
+        whole().map_err(failed)
     }
-    Ok((values, rows, size))
+}
+
+/// Puts the numbers of a chunk where they belong, those beyond the border left out; how many.
+fn place(chunk: &DatasetChunk, values: &mut [f32], [rows, size]: [usize; 2]) -> usize {
+    let (&[first, left], &[high, wide]) = (chunk.offsets(), chunk.shape()) else {
+        return 0;
+    };
+    let [first, left, high, wide] = [first, left, high, wide].map(|number| number as usize);
+    let inside = wide.min(size.saturating_sub(left));
+    let high = high.min(rows.saturating_sub(first));
+    if inside == 0 || high == 0 {
+        return 0;
+    }
+    let numbers = chunk.bytes().as_chunks::<4>().0;
+    let rows_from = numbers.chunks_exact(wide).take(high);
+    let rows_to = values[first * size..].chunks_exact_mut(size);
+    let mut placed = 0;
+    for (to, from) in rows_to.zip(rows_from) {
+        for (to, &from) in to[left..][..inside].iter_mut().zip(from) {
+            *to = f32::from_le_bytes(from);
+        }
+        placed += inside;
+    }
+    placed
 }
 
 /// Flags of any number type, every value 0 or 1.

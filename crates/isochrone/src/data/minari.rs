@@ -55,6 +55,7 @@ pub(super) fn read(
     episodes.sort_unstable();
     description.check_episodes(episodes.len())?;
     let mut reader = Reader {
+        file,
         chosen: choices.keys.clone(),
         rows: Rows {
             states: Vec::new(),
@@ -75,7 +76,8 @@ pub(super) fn read(
 }
 
 /// The episodes so far.
-struct Reader {
+struct Reader<'f> {
+    file: &'f Hdf5,
     /// The observations that make a state, in this order; decided by the first episode.
     chosen: Vec<String>,
     rows: Rows,
@@ -88,12 +90,12 @@ struct Part {
     size: usize,
 }
 
-impl Reader {
+impl Reader<'_> {
     fn episode(&mut self, group: &Group, name: &str, notes: &mut Vec<String>) -> Result<()> {
         let (groups, arrays) = group.member_names().map_err(|e| hdf5::refused(name, &e))?;
         let parts = if arrays.iter().any(|array| array == OBSERVATIONS) {
             self.refuse_choice()?;
-            vec![part(group, OBSERVATIONS, &format!("{name}/{OBSERVATIONS}"), notes)?]
+            vec![self.part(group, OBSERVATIONS, &format!("{name}/{OBSERVATIONS}"), notes)?]
         } else if groups.iter().any(|group| group == OBSERVATIONS) {
             self.parts(group, name, notes)?
         } else {
@@ -151,7 +153,7 @@ impl Reader {
         if self.chosen.is_empty() {
             return Err(Error::input(format!("`{place}` holds no arrays")));
         }
-        let of = |key: &String| part(&group, key, &format!("{place}/{key}"), notes);
+        let of = |key: &String| self.part(&group, key, &format!("{place}/{key}"), notes);
         self.chosen.iter().map(of).collect()
     }
 
@@ -167,7 +169,7 @@ impl Reader {
         let Some(group) = group else {
             return same_size(name, ACTIONS, 0, &mut self.rows.action_size, first);
         };
-        let actions = part(group, ACTIONS, &key, notes)?;
+        let actions = self.part(group, ACTIONS, &key, notes)?;
         if actions.rows + 1 != rows {
             return Err(Error::input(format!(
                 "`{name}` has {rows} observations and {} actions, expected one observation more",
@@ -180,6 +182,24 @@ impl Reader {
         self.rows.actions.extend(std::iter::repeat_n(0.0, actions.size));
         Ok(())
     }
+
+    /// The array called `key` below a group, `outer/inner`.
+    fn part(&self, group: &Group, key: &str, place: &str, notes: &mut Vec<String>) -> Result<Part> {
+        let mut group_of_key = None;
+        let mut name = key;
+        while let Some((outer, inner)) = name.split_once('/') {
+            let from = group_of_key.as_ref().unwrap_or(group);
+            group_of_key = Some(from.group(outer).map_err(|_| no_observation(place))?);
+            name = inner;
+        }
+        let array = group_of_key
+            .as_ref()
+            .unwrap_or(group)
+            .dataset(name)
+            .map_err(|_| no_observation(place))?;
+        let (values, rows, size) = self.file.matrix(&array, place, notes)?;
+        Ok(Part { values, rows, size })
+    }
 }
 
 /// Refuses an episode whose rows are wider or narrower than those of the first.
@@ -191,20 +211,6 @@ fn same_size(name: &str, key: &str, found: usize, size: &mut usize, first: bool)
         return Ok(());
     }
     Err(Error::input(format!("`{name}/{key}` has {found} numbers in a row, others have {size}")))
-}
-
-fn part(group: &Group, key: &str, place: &str, notes: &mut Vec<String>) -> Result<Part> {
-    let mut group_of_key = None;
-    let mut name = key;
-    while let Some((outer, inner)) = name.split_once('/') {
-        let from = group_of_key.as_ref().unwrap_or(group);
-        group_of_key = Some(from.group(outer).map_err(|_| no_observation(place))?);
-        name = inner;
-    }
-    let array =
-        group_of_key.as_ref().unwrap_or(group).dataset(name).map_err(|_| no_observation(place))?;
-    let (values, rows, size) = hdf5::matrix(&array, place, notes)?;
-    Ok(Part { values, rows, size })
 }
 
 fn no_observation(place: &str) -> Error {

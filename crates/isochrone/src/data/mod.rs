@@ -8,6 +8,8 @@ mod d4rl;
 mod door;
 mod hdf5;
 mod inspect;
+#[cfg(feature = "parquet")]
+mod lerobot;
 mod minari;
 mod normalization;
 mod npy;
