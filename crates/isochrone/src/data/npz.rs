@@ -208,10 +208,19 @@ fn read_matrix<R: Read + Seek>(archive: &mut Archive<R>, key: &str) -> Result<Ma
     let index = index(archive, key)?;
     archive.read(index, |reader, entry| {
         let header = npy::header(reader, key, entry.size)?;
-        let (rows, size) = header.matrix(key)?;
+        let (rows, size) = match header.shape[..] {
+            // Which action was taken, one whole number a row.
+            [rows] if key == ACTIONS && header.item.is_whole() => (rows, 1),
+            _ => header.matrix(key)?,
+        };
         let wide = header.item == npy::Item::Float64;
-        let whole = header.item.is_whole() && size == 1;
-        Ok(Matrix { values: npy::numbers(reader, &header, key)?, rows, size, wide, whole })
+        let whole = key == ACTIONS && header.item.is_whole() && size == 1;
+        let values = if whole {
+            npy::wide(reader, &header, key)?.into_iter().map(|value| value as f32).collect()
+        } else {
+            npy::numbers(reader, &header, key)?
+        };
+        Ok(Matrix { values, rows, size, wide, whole })
     })
 }
 
