@@ -28,14 +28,10 @@ DISCOUNT = 0.9
 STEPS = 100
 OUT = pathlib.Path(__file__).parent.parent / "crates/isochrone/tests/parity"
 # Settings of every case; a case's own come after.
-SMALL = (
-    f"discount={DISCOUNT} train.steps={STEPS} algorithm.policy.network.hidden=[5]"
-)
+SMALL = f"discount={DISCOUNT} train.steps={STEPS} algorithm.policy.network.hidden=[5]"
 NETWORK = "algorithm.network.hidden=[6]"
 HEAD = "algorithm.head={kind='mrn',latent=8,components=1}"
-NONE = "algorithm.extraction.name=none"
-DDPG = "algorithm.extraction.name=ddpg-bc"
-AWR = "algorithm.extraction.name=awr"
+CLONING = 0.03
 
 hold = jax.lax.stop_gradient
 relu = jax.nn.relu
@@ -62,7 +58,7 @@ def column(name, width):
     if name.startswith("gap"):
         return jnp.asarray(np.floor(raw * 2 + 3))
     if name.startswith("reached"):
-        return jnp.asarray((raw > 0).astype(np.float64))
+        return jnp.asarray(np.arange(BATCH)[:, None] % 2.0)
     return jnp.asarray(raw)
 
 
@@ -123,7 +119,7 @@ class Update:
 
 
 def first(name, count=4000):
-    return jnp.asarray(0.5 * numbers(f"parameters {name}", count))
+    return jnp.asarray(numbers(f"parameters {name}", count))
 
 
 # Heads: from latent vectors x and y, broadcast against each other, to distances.
@@ -264,6 +260,8 @@ class Policy:
             noise = column(f"noise {self.noises}", self.outputs)
             self.noises += 1
             return jnp.tanh(mean + jnp.exp(log) * noise)
+        if self.law == "categorical":
+            return jax.nn.one_hot(jnp.argmax(mean, -1), self.outputs)
         return jnp.clip(mean, -1.0, 1.0)
 
     def log_likelihood(self, a, *inputs):
@@ -273,6 +271,8 @@ class Policy:
             a = jnp.clip(a, -(1 - 1e-5), 1 - 1e-5)
             z = (jnp.arctanh(a) - mean) / jnp.exp(log)
             return (-0.5 * z**2 - log - half - jnp.log(1 - a**2)).sum(-1)
+        if self.law == "categorical":
+            return (a * jax.nn.log_softmax(mean)).sum(-1)
         return (-0.5 * (a - mean) ** 2 - half).sum(-1)
 
 
@@ -293,12 +293,15 @@ def extract(update, policy, goal, after=None, before=None, **choices):
         return
     s, a, g = state("start"), action("start"), state(goal)
     if how == "awr":
-        beta, standardize = choices.get("awr", (1 / 0.3, True))
-        if after:
-            advantage = after(policy.act(s, g)) - after(a)
-        else:
+        if not after:
             advantage = before(s) - before(state("next"))
-        loss = weighted(policy.log_likelihood(a, s, g), advantage, beta, standardize)
+        elif choices.get("baseline") == "data":
+            others = [after(column(f"permuted start {m}", ACTION)) for m in range(4)]
+            advantage = sum(others) / 4 - after(a)
+        else:
+            advantage = after(policy.act(s, g)) - after(a)
+        likely = policy.log_likelihood(a, s, g)
+        loss = weighted(likely, advantage, *choices.get("awr", STANDARDIZED))
     else:
         d = after(policy.act(s, g))
         scale = {
@@ -306,9 +309,28 @@ def extract(update, policy, goal, after=None, before=None, **choices):
             "spread": jnp.abs(d - d.mean()).mean() + 1e-6,
             "unit": 1.0,
         }[choices.get("scale", "magnitude")]
-        own = state("future") if choices.get("own_goals") else g
-        loss = d.mean() / hold(scale) - 0.03 * policy.log_likelihood(a, s, own).mean()
+        own = state("future") if choices.get("cloning_goals") == "future" else g
+        loss = d.mean() / hold(scale) - CLONING * policy.log_likelihood(a, s, own).mean()
     update.descend("policy", loss, "policy")
+
+
+# beta, and whether advantages are standardized over the batch.
+STANDARDIZED, RAW = (3.0, True), (2.0, False)
+
+
+def extraction(choices):
+    """The settings of an extraction, written out: a changed default changes no case."""
+    how = choices.get("extraction", "awr")
+    if how == "none":
+        return "algorithm.extraction.name=none"
+    if how == "awr":
+        beta, standardize = choices.get("awr", STANDARDIZED)
+        inner = f"inverse_temperature={beta},standardize='{'batch' if standardize else 'none'}'"
+        inner += f",baseline='{choices.get('baseline', 'policy')}'"
+    else:
+        inner = f"cloning_weight={CLONING},scale='{choices.get('scale', 'magnitude')}'"
+        inner += f",cloning_goals='{choices.get('cloning_goals', 'same')}'"
+    return f"algorithm.extraction={{name='{how}',{inner}}}"
 
 
 # Learners, from their formulas.
@@ -435,7 +457,7 @@ def qrl(update, **choices):
     dynamics = arena.mlp(8 + ACTION, 8)
     z, after_one, far = (encoder(state(rows)) for rows in ("start", "next", "random"))
     push = (100.0 * jax.nn.softplus(5.0 - head(z, far) / 100.0)).mean()
-    excess = (relu(head(z, after_one) - choices.get("bound", 1.0)) ** 2).mean()
+    excess = (relu(head(z, after_one) - 1.0) ** 2).mean()
     raw = update.arena("multiplier").take(1)[0]
     multiplier = jnp.exp(raw) if choices.get("exponential") else jax.nn.softplus(raw)
     step = lambda z, a: z + dynamics(z, a)
@@ -505,7 +527,7 @@ def gcivl(update, **choices):
     update.descend("critic", implicit_value(value, target, 0.9), "value")
     policy = Policy(update)
     before = lambda s: -value(s, state("mixed1")).mean(0)
-    extract(update, policy, "mixed1", None, before, **{"awr": (10.0, False), **choices})
+    extract(update, policy, "mixed1", None, before, **choices)
 
 
 def hiql(update, **choices):
@@ -615,118 +637,138 @@ def mqe(update, **choices):
     extract_paired(update, critics, with_action, choices)
 
 
-GELU = lambda x: jax.nn.gelu(x, approximate=True)
-TAU = ("algorithm.temperature=2.0", dict(temperature=2.0))
-STATES = ("algorithm.critic=state", dict(state_critic=True))
-CUTOFF = ("algorithm.cutoff=0.05", dict(cutoff=0.05))
-NO = (NONE, dict(extraction="none"))
+def case(settings="", **choices):
+    return settings, choices
 
 
-def variants(key, names):
-    return [(f"algorithm.{key}={name}", {key: name}) for name in names]
+def named(key, *names):
+    return [case(f"algorithm.{key}={name}", **{key: name}) for name in names]
 
 
 def heads(*names):
-    return [(f"{NONE} {HEADS[name]}", dict(extraction="none", head=name)) for name in names]
+    return [case(HEADS[name], head=name, extraction="none") for name in names]
 
 
-DDPGS = [
-    (DDPG, dict(extraction="ddpg-bc")),
-    (f"{DDPG} algorithm.extraction.scale=spread", dict(extraction="ddpg-bc", scale="spread")),
-    (
-        f"{DDPG} algorithm.extraction.scale=unit algorithm.extraction.cloning_goals=future",
-        dict(extraction="ddpg-bc", scale="unit", own_goals=True),
-    ),
-]
-RAW = (
-    "algorithm.extraction.standardize=none algorithm.extraction.inverse_temperature=2.0",
-    dict(awr=(2.0, False)),
-)
+def gelu(x):
+    return jax.nn.gelu(x, approximate=True)
+
+
+LAYERED = dict(hidden=(6, 4), activation=gelu, norm=True)
 TANH = "algorithm.policy.law.kind=tanh"
+CATEGORICAL = case("algorithm.policy.law.kind=categorical", law="categorical")
+STATES = case("algorithm.critic=state", state_critic=True)
+TEMPERATURE = case("algorithm.temperature=2.0", temperature=2.0)
+CUTOFF = case("algorithm.cutoff=0.05", cutoff=0.05)
+BOTH = [case(extraction="ddpg-bc"), case()]
+GOALS = "algorithm.goals={current=0.2,future=0.5,random=0.3}"
+BACKUP = "algorithm.invariance_weight={} algorithm.cutoff={} algorithm.diagonal=0.5"
 
-# Name: what computes it, settings that every case of it has, and (settings, choices) of each case.
+# Name: what computes it, settings that all of its cases have, and its cases.
 LEARNERS = {
     "cmd1": (
         cmd1,
         f"{NETWORK} {HEAD}",
         [
-            ("", {}),
-            *variants("variant", ["forward", "backward", "binary", "no-potential", "forward-free"]),
+            case(),
+            *named("variant", "forward", "backward", "binary", "no-potential", "forward-free"),
             *heads("mrn-2", "max", "iqe", "pqe", "wide-norm", "deep-norm"),
-            *DDPGS,
-            RAW,
-            TAU,
+            case(extraction="ddpg-bc"),
+            case(extraction="ddpg-bc", scale="spread"),
+            case(extraction="ddpg-bc", scale="unit", cloning_goals="future"),
+            case(awr=RAW),
+            case(baseline="data"),
+            TEMPERATURE,
             STATES,
-            (TANH, dict(law="tanh")),
-            (f"{DDPG} {TANH}", dict(extraction="ddpg-bc", law="tanh")),
-            (f"{HEADS['iqe']} {DDPG}", dict(head="iqe", extraction="ddpg-bc")),
-            (f"{HEADS['max']} {AWR}", dict(head="max")),
-            ("algorithm.goal_action=rolled", dict(goal_action="rolled")),
-            ("algorithm.goal_action=taken", dict(goal_action="taken")),
-            (
-                f"{NONE} algorithm.network={{hidden=[6,4],activation='gelu',norm='layer'}}",
-                dict(
-                    extraction="none", network=dict(hidden=(6, 4), activation=GELU, norm=True)
-                ),
+            CATEGORICAL,
+            case(TANH, law="tanh"),
+            case(TANH, law="tanh", extraction="ddpg-bc"),
+            case(HEADS["iqe"], head="iqe", extraction="ddpg-bc"),
+            case(HEADS["max"], head="max"),
+            *named("goal_action", "rolled", "taken"),
+            case(
+                "algorithm.network={hidden=[6,4],activation='gelu',norm='layer'}",
+                network=LAYERED,
+                extraction="none",
             ),
         ],
     ),
     "cmd2": (
         cmd2,
-        f"{NETWORK} {HEAD} algorithm.latent=8",
+        f"{NETWORK} {HEAD} algorithm.latent=8 algorithm.tolerance=0.1 algorithm.targets=clamped",
         [
-            ("", {}),
-            (f"{NONE} algorithm.target_action=source", dict(extraction="none", target_action="source")),
-            (f"{NONE} algorithm.target_action=dummy", dict(extraction="none", target_action="dummy")),
-            (f"{NONE} algorithm.targets=raw", dict(extraction="none", clamped=False)),
-            (f"{NONE} algorithm.weights=root", dict(extraction="none", weights="root")),
+            case(),
+            case("algorithm.target_action=source", target_action="source", extraction="none"),
+            case("algorithm.target_action=dummy", target_action="dummy", extraction="none"),
+            case("algorithm.targets=raw", clamped=False, extraction="none"),
+            case("algorithm.weights=root", weights="root", extraction="none"),
             *heads("max", "iqe"),
-            DDPGS[0],
+            case(extraction="ddpg-bc"),
             STATES,
-            (f"{NONE} {TAU[0]}", dict(extraction="none", **TAU[1])),
+            case("algorithm.temperature=2.0", temperature=2.0, extraction="none"),
         ],
     ),
     "crl": (
         crl,
         f"{NETWORK} algorithm.latent=8",
-        [("", {}), (f"algorithm.contrast=nce {DDPG}", dict(contrast="nce", extraction="ddpg-bc")), STATES, TAU],
+        [
+            case(),
+            case("algorithm.contrast=nce", contrast="nce", extraction="ddpg-bc"),
+            STATES,
+            TEMPERATURE,
+        ],
     ),
-    "gcbc": (gcbc, "", [("", {}), (TANH, dict(law="tanh"))]),
+    "gcbc": (gcbc, "", [case(), case(TANH, law="tanh"), CATEGORICAL]),
     "qrl": (
         qrl,
-        f"{NETWORK} {HEADS['iqe']}",
+        f"{NETWORK} {HEADS['iqe']} algorithm.tolerance=0.0625 algorithm.multiplier=softplus",
         [
-            ("", {}),
-            (DDPG, dict(extraction="ddpg-bc")),
-            (
-                f"{NONE} algorithm.multiplier=exponential algorithm.dynamics_error=square {HEAD}",
-                dict(extraction="none", exponential=True, square=True, head="mrn"),
+            case(),
+            case(extraction="ddpg-bc"),
+            case(
+                f"algorithm.multiplier=exponential algorithm.dynamics_error=square {HEAD}",
+                exponential=True,
+                square=True,
+                head="mrn",
+                extraction="none",
             ),
         ],
     ),
-    "ddpg": (ddpg, NETWORK, [(DDPG, dict(extraction="ddpg-bc")), (AWR, {})]),
-    "gciql": (gciql, NETWORK, [(DDPG, dict(extraction="ddpg-bc")), (AWR, {})]),
-    "gcivl": (gcivl, NETWORK, [("", {})]),
-    "hiql": (hiql, f"{NETWORK} algorithm.representation=4", [("", {})]),
-    "c-learning": (c_learning, NETWORK, [(DDPG, dict(extraction="ddpg-bc")), (AWR, {})]),
+    "ddpg": (ddpg, f"{NETWORK} {GOALS}", BOTH),
+    "gciql": (gciql, f"{NETWORK} {GOALS} algorithm.expectile=0.9", BOTH),
+    "gcivl": (gcivl, f"{NETWORK} {GOALS} algorithm.expectile=0.9", [case(awr=RAW), case()]),
+    "hiql": (
+        hiql,
+        f"{NETWORK} {GOALS} algorithm.representation=4 algorithm.expectile=0.7"
+        " algorithm.inverse_temperature=3.0",
+        [case()],
+    ),
+    "c-learning": (c_learning, NETWORK, BOTH),
     "tmd": (
         tmd,
-        f"{NETWORK} {HEAD}",
-        [("", {}), CUTOFF, (f"{NONE} {STATES[0]}", dict(extraction="none", **STATES[1])), *heads("mrn-2"), DDPGS[0]],
+        f"{NETWORK} {HEAD} {BACKUP.format(0.1, 3.0)} algorithm.backup_weight=0.1",
+        [
+            case(),
+            CUTOFF,
+            case("algorithm.critic=state", state_critic=True, extraction="none"),
+            *heads("mrn-2"),
+            case(extraction="ddpg-bc"),
+        ],
     ),
     "mqe": (
         mqe,
-        f"{NETWORK} {HEAD}",
+        f"{NETWORK} {HEAD} {BACKUP.format(1.0, 5.0)}",
         [
-            ("", {}),
+            case(),
             CUTOFF,
-            ("algorithm.diagonal=0.1", dict(diagonal=0.1)),
+            case("algorithm.diagonal=0.1", diagonal=0.1),
             STATES,
             *heads("mrn-2"),
-            DDPGS[0],
+            case(extraction="ddpg-bc"),
         ],
     ),
 }
+# Learners whose policy is their own.
+UNEXTRACTED = ("gcbc", "hiql")
 
 
 def measure(learner, choices):
@@ -755,7 +797,8 @@ def main():
         entries = []
         for settings, choices in cases:
             losses, gradients = measure(learner, choices)
-            both = f"{SMALL} algorithm.name={name} {common} {settings}".split()
+            taken = "" if name in UNEXTRACTED else extraction(choices)
+            both = f"{SMALL} algorithm.name={name} {common} {taken} {settings}".split()
             short = lambda x: float(f"{x:.12g}")
             entries.append(
                 {

@@ -98,7 +98,7 @@ impl Recorder<'_> {
         bar.finish_and_clear();
         let recorded = recorded?;
         let seconds = since.elapsed().as_secs_f64();
-        let further: Vec<npz::Beside<'_>> = recorded
+        let further: Vec<npz::Further<'_>> = recorded
             .further
             .iter()
             .map(|array| (array.name, array.width, array.values.as_slice()))

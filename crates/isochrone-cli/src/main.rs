@@ -4,6 +4,7 @@ mod audit;
 mod bench;
 mod compare;
 mod config;
+mod data;
 mod demo;
 mod evaluate;
 mod exact;
@@ -41,22 +42,10 @@ enum Command {
     Plan(plan::Plan),
     Audit(audit::Audit),
     Exact(exact::Exact),
+    Data(data::Data),
     Runs(runs::Runs),
     Config(config::Config),
     Bench(bench::Bench),
-    Data(Data),
-}
-
-/// Records worlds as files.
-#[derive(clap::Args)]
-struct Data {
-    #[command(subcommand)]
-    command: DataCommand,
-}
-
-#[derive(Subcommand)]
-enum DataCommand {
-    Generate(generate::Generate),
 }
 
 fn main() -> ExitCode {
@@ -68,12 +57,10 @@ fn main() -> ExitCode {
         Command::Plan(arguments) => plan::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),
         Command::Exact(arguments) => exact::run(arguments),
+        Command::Data(arguments) => data::run(arguments),
         Command::Runs(arguments) => runs::run(arguments),
         Command::Config(arguments) => config::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
-        Command::Data(Data { command: DataCommand::Generate(arguments) }) => {
-            generate::run(arguments)
-        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

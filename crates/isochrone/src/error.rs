@@ -155,7 +155,7 @@ impl Error {
 /// A question with the known name that needs the fewest changes, or all names if none is near.
 pub fn nearest(wrong: &str, known: &[&str]) -> String {
     /// More names than these are not listed.
-    const LISTED: usize = 8;
+    const LISTED: usize = 16;
     let best = known.iter().map(|name| (changes(wrong, name), *name)).min();
     match best {
         Some((changes, name)) if changes <= 1 + wrong.chars().count() / 3 => {

@@ -170,9 +170,9 @@ impl Model {
     }
 
     fn normalized(&self, states: &[f32]) -> Vec<f32> {
-        let size = self.shape.state_size;
-        let mut normalized = vec![0.0; states.len()];
-        for (state, target) in states.chunks_exact(size).zip(normalized.chunks_exact_mut(size)) {
+        let (size, width) = (self.shape.state_size, self.shape.normalization.width());
+        let mut normalized = vec![0.0; states.len() / size * width];
+        for (state, target) in states.chunks_exact(size).zip(normalized.chunks_exact_mut(width)) {
             self.shape.normalization.apply(state, target);
         }
         normalized
@@ -188,7 +188,7 @@ impl Model {
             threads: &self.threads,
             numbers,
             actions: &self.stored_actions,
-            state_size: self.shape.state_size,
+            state_size: self.shape.normalization.width(),
             action_size: self.shape.action_size,
         };
         (&**measure, view)
@@ -257,15 +257,12 @@ impl Model {
             Error::input("the model has no policy")
                 .hint("train one with `--from RUN --extraction awr`")
         })?;
-        let size = self.shape.state_size;
-        let mut inputs = vec![0.0; 2 * observations.len()];
-        let rows = observations.chunks_exact(size).zip(goals.chunks_exact(size));
-        for (input, (state, goal)) in inputs.chunks_exact_mut(2 * size).zip(rows) {
-            let (first, second) = input.split_at_mut(size);
-            self.shape.normalization.apply(state, first);
-            self.shape.normalization.apply(goal, second);
-        }
-        actions.copy_from_slice(&policy.infer(&self.threads, numbers, &inputs, 2 * size));
+        let (states, goals) = (self.normalized(observations), self.normalized(goals));
+        let width = self.shape.normalization.width();
+        let rows = states.chunks_exact(width).zip(goals.chunks_exact(width));
+        let inputs: Vec<f32> =
+            rows.flat_map(|(state, goal)| state.iter().chain(goal)).copied().collect();
+        actions.copy_from_slice(&policy.infer(&self.threads, numbers, &inputs, 2 * width));
         Ok(())
     }
 
@@ -329,8 +326,10 @@ impl Model {
                 .hint("expected a `model.safetensors` that `isochrone train` wrote")
         };
         let shape = snapshot.facts.get("shape").ok_or_else(|| foreign("no `shape`"))?;
-        let shape: ModelShape =
+        let mut shape: ModelShape =
             serde_json::from_str(shape).map_err(|error| foreign(&error.to_string()))?;
+        let features = shape.normalization.features.clone();
+        shape.normalization = shape.normalization.with(features);
         let mut tensors = snapshot.tensors;
         let mut take = |name: &str| {
             let at = tensors.iter().position(|(found, ..)| found == name);
@@ -340,10 +339,7 @@ impl Model {
         let actions = need("stored_actions")?;
         let reference = Reference {
             states: need("reference.states")?,
-            scaling: Normalization {
-                shift: need("reference.shift")?,
-                scale: need("reference.scale")?,
-            },
+            scaling: Normalization::new(need("reference.shift")?, need("reference.scale")?),
             spacing: need("reference.spacing")?.first().copied().unwrap_or(1.0),
         };
         let (distance, policy) = (take("distance"), take("policy"));
@@ -363,7 +359,7 @@ impl ModelShape {
 
     /// The networks of distance and policy with their arenas.
     fn build(&self, parameters: &mut Parameters) -> (Built<Box<dyn Measure>>, Built<Actor>) {
-        let sizes = (self.state_size, self.action_size);
+        let sizes = (self.normalization.width(), self.action_size);
         let distance = self.distance.as_ref().map(|shape| {
             let arena = parameters.arena("distance");
             (arena, shape.build(parameters, arena, sizes))
@@ -382,6 +378,7 @@ impl ModelShape {
         actions: &[f32],
         policy: Option<&[f32]>,
     ) -> std::result::Result<(), String> {
+        self.normalization.features.check(self.state_size).map_err(|error| error.to_string())?;
         if let Some(shape) = &self.distance {
             shape.check().map_err(|error| error.to_string())?;
         }

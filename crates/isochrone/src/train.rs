@@ -91,7 +91,7 @@ impl<'d> Trainer<'d> {
             ))
             .hint("change it with `--set train.batch_size=…`"));
         }
-        let (state_size, action_size) = (dataset.state_size(), dataset.action_size());
+        let (state_size, action_size) = (data.normalization.width(), dataset.action_size());
         let mut parameters = Parameters::default();
         let problem = Problem {
             state_size,

@@ -91,7 +91,7 @@ fn refused(settings: &[&str], dataset: &Dataset) -> String {
 #[test]
 fn a_policy_of_discrete_actions_reaches_goals_far_above_chance() {
     let dataset = walks();
-    let config = config(&[]);
+    let config = config(&["algorithm.extraction.inverse_temperature=3.3"]);
     let data = prepare(&config, &dataset).unwrap();
     let threads = Threads::default();
     let mut trainer =

@@ -104,7 +104,6 @@ fn compare(name: &str, episodes: u32) {
         // Both sides as 32-bit numbers: many episodes are never pushed and equal must stay equal.
         let sample: Vec<f64> = sample.iter().map(|&value| f64::from(value as f32)).collect();
         let probability = agreement(&sample, &get(key));
-        println!("{name} {key}: p = {probability:.4}");
         assert!(probability > 0.001, "{name}: {key} agrees with p = {probability}");
     }
     // An episode dwells where it goes, so a cell's share of 1 % is known to about a tenth of itself.
@@ -121,7 +120,6 @@ fn compare(name: &str, episodes: u32) {
         }
     }
     let square = deviations.iter().map(|z| z * z).sum::<f64>() / deviations.len() as f64;
-    println!("{name}: {} cells, mean square deviation {square:.2}", deviations.len());
     assert!(deviations.len() > 20 && square < 1.8, "{name}: mean square deviation {square}");
 }
 

@@ -92,9 +92,8 @@ struct Report {
 #[derive(Serialize)]
 struct Protocol {
     world: World,
-    /// Start and goal pairs, and their seed.
+    /// Start and goal pairs of a seed.
     tasks: usize,
-    evaluation_seed: u64,
     /// Steps after which an episode has failed.
     horizon: usize,
     /// The distance from the goal within which it has succeeded.
@@ -237,7 +236,6 @@ fn protocols(results: &Results) -> Vec<Protocol> {
         Some(Protocol {
             world,
             tasks: run.config.evaluation.tasks,
-            evaluation_seed: run.config.evaluation.seed,
             horizon: environment.horizon(),
             radius: environment.radius(),
             discount: environment.discount(),

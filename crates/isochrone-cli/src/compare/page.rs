@@ -48,14 +48,9 @@ fn protocol(text: &mut String, report: &Report) {
     for protocol in &report.protocols {
         let _ = writeln!(
             text,
-            "- {}: {} fixed pairs of start and goal (evaluation seed {}); an episode succeeds within \
-             {} of its goal in at most {} steps; data of the run's own seed; discount {}.",
-            protocol.world,
-            protocol.tasks,
-            protocol.evaluation_seed,
-            protocol.radius,
-            protocol.horizon,
-            protocol.discount,
+            "- {}: data and {} pairs of start and goal are drawn anew with every seed, the same for all \
+             learners; an episode succeeds within {} of its goal in at most {} steps; discount {}.",
+            protocol.world, protocol.tasks, protocol.radius, protocol.horizon, protocol.discount,
         );
     }
     let resamples = wording::grouped(RESAMPLES);

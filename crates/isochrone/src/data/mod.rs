@@ -5,11 +5,22 @@
 
 mod archive;
 pub mod arrays;
+mod d4rl;
+mod door;
+mod features;
+mod hdf5;
+mod inspect;
+#[cfg(feature = "parquet")]
+mod lerobot;
+mod minari;
 mod normalization;
 mod npy;
 pub mod npz;
 pub mod sampler;
 
+pub use door::{Choices, Format, Opened, Rows, open};
+pub use features::Features;
+pub use inspect::{Column, Inspection, Jumps, Lengths, SUSPICIOUS};
 pub use normalization::{Normalization, Scaling};
 
 use crate::error::{Error, Result};
@@ -47,12 +58,22 @@ impl Dataset {
         actions: Option<(Vec<f32>, usize)>,
         lengths: &[usize],
     ) -> Result<Self> {
+        Self::named("states", states, state_size, actions, lengths)
+    }
+
+    /// As [`Dataset::new`], with states that a file calls `key`.
+    fn named(
+        key: &str,
+        states: Vec<f32>,
+        state_size: usize,
+        actions: Option<(Vec<f32>, usize)>,
+        lengths: &[usize],
+    ) -> Result<Self> {
         let rows = lengths.iter().sum::<usize>();
         let (actions, action_size) = actions.unwrap_or_default();
-        check_shape("states", states.len(), rows, state_size)?;
+        check_shape(key, states.len(), rows, state_size)?;
         check_shape("actions", actions.len(), rows, action_size)?;
-        for (key, values, size) in
-            [("states", &states, state_size), ("actions", &actions, action_size)]
+        for (key, values, size) in [(key, &states, state_size), ("actions", &actions, action_size)]
         {
             check_values(key, values, size, |value| value.is_finite(), "a finite number")
                 .map_err(|error| error.hint("drop the row, or the trajectory it belongs to"))?;

@@ -314,7 +314,7 @@ impl<'d> Sampler<'d> {
 
     /// An empty batch of `size` rows with room for every column.
     pub fn batch(&self, size: usize) -> Batch {
-        let (states, actions) = (self.dataset.state_size(), self.dataset.action_size());
+        let (states, actions) = (self.normalization.width(), self.dataset.action_size());
         let widths =
             (0..self.layout.columns.len()).map(|at| self.layout.width(at, states, actions));
         Batch {
@@ -403,7 +403,7 @@ impl<'d> Sampler<'d> {
         let numbers = &mut batch.columns[at];
         match column {
             Column::State(choice) => {
-                let size = self.dataset.state_size();
+                let size = self.normalization.width();
                 for (target, &row) in numbers.chunks_exact_mut(size).zip(&batch.rows[choice.0]) {
                     self.normalization.apply(self.dataset.state(row as usize), target);
                 }

@@ -141,7 +141,7 @@ impl Extraction {
             return Err(Error::input(
                 "extraction `ddpg-bc` needs a distance from state and action",
             )
-            .hint("use `awr`, or `algorithm.critic = \"state-action\"`"));
+            .hint("use `awr`, or a critic of states and actions"));
         }
         if !(weight >= 0.0 && weight.is_finite()) {
             return Err(Error::input(format!(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::algorithms;
-use crate::data::Scaling;
+use crate::data::{Features, Scaling};
 use crate::error::{Error, Result, nearest};
 use crate::simulate::World;
 use crate::train::Settings;
@@ -58,6 +58,8 @@ pub struct DataConfig {
     pub actions: ActionKind,
     /// How states are normalized.
     pub scaling: Scaling,
+    /// What networks see beside normalized states, or in their place.
+    pub features: Features,
     /// The share of trajectories held out; 0 trains on all.
     pub validation: f64,
 }
@@ -70,6 +72,7 @@ impl Default for DataConfig {
             seed: 0,
             actions: ActionKind::Auto,
             scaling: Scaling::Range,
+            features: Features::None,
             validation: 0.1,
         }
     }
@@ -120,12 +123,14 @@ macro_rules! pinwheel {
     };
 }
 
-/// The settings that a learner was tuned to on a world, as TOML; none where nobody did.
+/// The settings that a learner was tuned to on a world, as TOML; none where nobody did. A learner with
+/// an extraction other than its usual one may have settings of its own, as `NAME-EXTRACTION`.
 pub fn preset(world: World, algorithm: &str) -> Option<&'static str> {
     match world {
         World::Pinwheel | World::PinwheelShortcut => pinwheel!(
             algorithm,
             "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
+            "crl-nce" "cmd1-awr" "mqe-ddpg-bc" "qrl-ddpg-bc" "crl-awr" "gciql-awr" "ddpg-awr"
         ),
         _ => None,
     }

@@ -23,7 +23,7 @@ pub use config::{ActionKind, DataConfig, EvaluationConfig, RunConfig, preset};
 pub use folder::{Listed, Status, list, newest_snapshot, open_model, read_config};
 
 use crate::checkpoint::{Disk, Files, Lock, Snapshot, fingerprint, latest, save_step};
-use crate::data::{Dataset, Normalization, npz};
+use crate::data::{self, Choices, Dataset, Normalization};
 use crate::engine::Threads;
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, Success, success};
@@ -67,9 +67,9 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
     if !path.exists() {
         let known: Vec<String> = World::ALL.iter().map(|world| format!("`{world}`")).collect();
         return Err(Error::input(format!("no file and no world called `{}`", config.source))
-            .hint(format!("name an .npz file, or a world: {}", known.join(", "))));
+            .hint(format!("name an .npz or .hdf5 file, or a world: {}", known.join(", "))));
     }
-    let dataset = npz::read(path)?;
+    let dataset = data::open(path, &Choices::default())?.into_dataset()?;
     let dataset = match config.actions {
         ActionKind::Auto => dataset,
         ActionKind::OneHot => dataset.declared_one_hot().map_err(|error| error.in_file(path))?,
@@ -100,7 +100,9 @@ fn recorded_in(world: World, dataset: &Dataset, path: &Path) -> Result<Opened> {
 /// Too few trajectories to hold some out.
 pub fn prepare(config: &RunConfig, dataset: &Dataset) -> Result<Prepared> {
     let (training, validation) = dataset.split(config.data.validation, config.data.seed)?;
-    let normalization = Normalization::fit(&training, config.data.scaling);
+    let features = &config.data.features;
+    features.check(dataset.state_size())?;
+    let normalization = Normalization::fit(&training, config.data.scaling).with(features.clone());
     let radius = config.data.world().map(|world| world.open().radius());
     Ok(Prepared { training, validation, normalization, radius })
 }

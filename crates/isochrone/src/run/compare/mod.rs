@@ -114,7 +114,7 @@ fn agree(runs: &[(PathBuf, RunConfig)]) -> Result<()> {
             let Some((place, other)) = other else { continue };
             let mut keys = other.differences(config)?;
             keys.retain(|key| match is_sibling {
-                true => !["seed", "data.seed"].contains(&&**key),
+                true => !["seed", "data.seed", "evaluation.seed"].contains(&&**key),
                 false => SHARED.contains(&&**key),
             });
             if !keys.is_empty() {

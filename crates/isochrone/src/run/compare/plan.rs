@@ -65,7 +65,7 @@ pub struct Request {
     pub algorithms: Vec<String>,
     /// How policies are taken from distances.
     pub extraction: Choice,
-    /// Seeds of each combination, counted up from the config's; the data's seed counts with them.
+    /// Seeds of each combination, counted up from the config's; those of data and tasks count with them.
     pub seeds: u64,
     /// `key=value` settings of every run.
     pub overrides: Vec<String>,
@@ -136,6 +136,7 @@ impl Plan {
             let mut config = combination.config.clone();
             config.seed += seed;
             config.data.seed += seed;
+            config.evaluation.seed += seed;
             let folder = combination.folder.join(format!("seed-{}", config.seed));
             Job { config, folder }
         };
@@ -286,6 +287,8 @@ fn resolve(
 ) -> Result<RunConfig> {
     let is_file = name.ends_with(".toml");
     let variant = VARIANTS.iter().find(|(variant, ..)| *variant == name);
+    let own = extraction.and_then(|extraction| preset(world, &format!("{name}-{extraction}")));
+    let tuned = own.or(preset(world, name)).unwrap_or_default();
     let name = variant.map_or(name, |(_, learner, _)| learner);
     let mut settings = vec![format!("data.source=\"{world}\"")];
     if !is_file {
@@ -299,7 +302,7 @@ fn resolve(
     let mut config = if is_file {
         RunConfig::read(Path::new(name), &settings)?
     } else {
-        RunConfig::parse(preset(world, name).unwrap_or_default(), &settings)?
+        RunConfig::parse(tuned, &settings)?
     };
     let chosen = config.data.world() == Some(world)
         && (is_file || config.algorithm.name() == name)
@@ -345,22 +348,34 @@ mod tests {
         let mut wanted = request(&["cmd2", "cmd1", "cmd2"], Choice::Default, &["seed=7"]);
         wanted.worlds.push("roads".into());
         let plan = Plan::new(&wanted, Path::new("out")).unwrap();
-        let first = ["pinwheel/cmd2-ddpg-bc", "pinwheel/cmd1-ddpg-bc", "roads/cmd2-awr"];
-        let first = first.iter().chain(&["roads/cmd1-awr"]);
-        let all: Vec<String> = ["seed-7", "seed-8"]
-            .iter()
-            .flat_map(|seed| first.clone().map(move |folder| format!("{folder}/{seed}")))
-            .collect();
-        assert_eq!(folders(&plan), all);
-        let tuned = RunConfig::parse(preset(World::Pinwheel, "cmd2").unwrap(), &["seed=7".into()]);
-        assert_eq!(plan.jobs[0].config, tuned.unwrap());
-        let roads = &plan.jobs[2].config;
-        assert_eq!((roads.data.source.as_str(), roads.algorithm.name()), ("roads", "cmd2"));
-        // Nothing else is changed but that curves need evaluations.
-        let settings = ["algorithm.name=cmd2", "data.source=roads", "seed=7"].map(String::from);
-        let usual = RunConfig::parse("", &settings).unwrap();
-        assert_eq!(roads.differences(&usual).unwrap(), ["train.evaluate_every"]);
-        assert_eq!(roads.train.evaluate_every, roads.train.steps / EVALUATIONS);
+        let mut expected = Vec::new();
+        for seed in [7, 8] {
+            for (world, name) in [
+                (World::Pinwheel, "cmd2"),
+                (World::Pinwheel, "cmd1"),
+                (World::Roads, "cmd2"),
+                (World::Roads, "cmd1"),
+            ] {
+                let settings = [
+                    format!("algorithm.name={name}"),
+                    format!("data.source={world}"),
+                    format!("seed={seed}"),
+                ];
+                let tuned = preset(world, name).unwrap_or_default();
+                let mut config = RunConfig::parse(tuned, &settings).unwrap();
+                // Nothing else is changed but that curves need evaluations.
+                if config.train.evaluate_every == 0 {
+                    config.train.evaluate_every = config.train.steps / EVALUATIONS;
+                }
+                config.data.seed += seed - 7;
+                config.evaluation.seed += seed - 7;
+                let extraction = extraction(&config).unwrap().unwrap();
+                expected.push((config, format!("{world}/{name}-{extraction}/seed-{seed}")));
+            }
+        }
+        let configs = plan.jobs.iter().map(|job| job.config.clone());
+        assert_eq!(configs.zip(folders(&plan)).collect::<Vec<_>>(), expected);
+        assert_eq!(expected[0].1, "pinwheel/cmd2-ddpg-bc/seed-7", "the preset's own extraction");
         let quiet = request(&["cmd1"], Choice::Default, &["train.evaluate_every=0"]);
         let plan = Plan::new(&quiet, Path::new("out")).unwrap();
         assert!(plan.jobs.iter().all(|job| job.config.train.evaluate_every == 0));
@@ -376,7 +391,7 @@ mod tests {
         );
         // A preset's own extraction keeps its tuned weight; another begins with its defaults.
         let text = |job: &Job| job.config.to_toml().unwrap();
-        assert!(text(&plan.jobs[1]).contains("cloning_weight = 0.01"));
+        assert!(text(&plan.jobs[1]).contains("cloning_weight = 0.03"));
         let state = ["algorithm.critic=state"];
         let plan = Plan::new(&request(&["cmd1"], Choice::Both, &state), Path::new("out")).unwrap();
         assert_eq!((plan.jobs.len(), plan.left_out.len()), (2, 1));
