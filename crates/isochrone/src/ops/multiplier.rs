@@ -1,6 +1,8 @@
 //! λ = min(0.01 + softplus(raw), 10⁴): a dual multiplier that stays positive.
 
-use crate::engine::{Backward, Forward, Operation, Parameter, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Parameter, Program, Queue, Scalar, Value,
+};
 
 /// The least value of a multiplier.
 pub const MULTIPLIER_FLOOR: f64 = 0.01;
@@ -12,6 +14,10 @@ struct Multiplier;
 impl<T: Scalar> Operation<T> for Multiplier {
     fn name(&self) -> &'static str {
         "multiplier"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -29,6 +35,35 @@ impl<T: Scalar> Operation<T> for Multiplier {
         {
             target[0] += upstream * slope;
         }
+    }
+}
+
+impl Kernels for Multiplier {
+    fn source(&self) -> &'static str {
+        include_str!("multiplier.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let arguments = [
+            Argument::Read(queue.parameter(0)),
+            Argument::Write(queue.output()),
+            Argument::Float(MULTIPLIER_FLOOR as f32),
+            Argument::Float(MULTIPLIER_CAP as f32),
+        ];
+        queue.launch("multiplier_forward", Grid::one(1), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let Some(target) = queue.parameter_target(0) else { return };
+        let arguments = [
+            Argument::Read(queue.parameter(0)),
+            Argument::Read(queue.output()),
+            Argument::Read(queue.output_gradient()),
+            Argument::Write(target.buffer),
+            Argument::keep(Some(target)),
+            Argument::Float(MULTIPLIER_CAP as f32),
+        ];
+        queue.launch("multiplier_backward", Grid::one(1), &arguments);
     }
 }
 
