@@ -181,8 +181,10 @@ impl Layout {
         bound.output_gradient = Some(join(&|visit| gradients[nodes[visit.node].output.id]));
         for (at, &wanted) in first.wants.iter().enumerate() {
             let target = wanted.then(|| {
-                let values = run.iter().map(|(_, visit)| nodes[visit.node].inputs[at].id);
-                let keep = values.fold(false, |keep, value| written.value(value) || keep);
+                let mut keep = false;
+                for (_, visit) in run {
+                    keep |= written.value(nodes[visit.node].inputs[at].id);
+                }
                 Target { buffer: join(&|visit| gradients[nodes[visit.node].inputs[at].id]), keep }
             });
             bound.input_targets.push(target);
