@@ -6,14 +6,13 @@
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use isochrone::Result;
 use isochrone::algorithms::Config;
 use isochrone::data::{Dataset, Normalization, Scaling};
 use isochrone::engine::{Product, Side, Threads, multiply};
-use isochrone::extraction::{DdpgBc, Extraction};
-use isochrone::nn::HeadShape;
 use isochrone::random::{Purpose, Stream};
+use isochrone::run::RunConfig;
 use isochrone::train::{Prepared, Settings, Trainer};
-use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::output::{Bars, say, say_json};
@@ -90,6 +89,8 @@ struct Report {
     peak_memory_bytes: Option<u64>,
 }
 
+/// The learners measured: each form of an update once.
+const MEASURED: [&str; 5] = ["cmd1", "cmd2", "tmd", "qrl", "gciql"];
 /// How often each product is timed.
 const REPEATS: usize = 20;
 /// Updates that warm caches and buffers before any is measured.
@@ -139,27 +140,31 @@ fn cases(large: usize, small: usize) -> Vec<Case> {
             shape(algorithm, (2, 2), &[128; 2], 32, small),
         ]
     };
-    Config::NAMES.into_iter().flat_map(of).collect()
+    MEASURED.into_iter().flat_map(of).collect()
 }
 
 impl Case {
     /// DDPG+BC with one set of goals in both policy terms; everything else as configured.
     fn config(&self) -> Result<Config> {
-        let mut config = Config::named(self.algorithm)
-            .ok_or_else(|| Error::input(format!("unknown algorithm `{}`", self.algorithm)))?;
-        *config.extraction_mut() = Extraction::DdpgBc(DdpgBc::default());
-        let head = HeadShape::Mrn { latent: self.latent, components: 1 };
-        let (network, policy, place) = match &mut config {
-            Config::Cmd1(config) => (&mut config.network, &mut config.policy, &mut config.head),
-            Config::Cmd2(config) => {
-                config.latent = self.latent;
-                (&mut config.network, &mut config.policy, &mut config.head)
-            }
-        };
-        network.hidden.clone_from(&self.hidden);
-        policy.network.hidden.clone_from(&self.hidden);
-        *place = head;
-        Ok(config)
+        let Self { algorithm, latent, hidden, .. } = self;
+        let mut settings = vec![
+            format!("algorithm.name={algorithm}"),
+            format!("algorithm.network.hidden={hidden:?}"),
+            format!("algorithm.policy.network.hidden={hidden:?}"),
+            "algorithm.extraction.name=ddpg-bc".to_owned(),
+        ];
+        match *algorithm {
+            "cmd2" => settings.push(format!("algorithm.latent={latent}")),
+            "qrl" => settings.push(format!("algorithm.head.latent={latent}")),
+            _ => {}
+        }
+        if algorithm.starts_with("cmd") {
+            settings.push(format!("algorithm.head={{kind='mrn',latent={latent}}}"));
+        }
+        if *algorithm == "tmd" {
+            settings.push(format!("algorithm.head={{kind='mrn',latent={latent},components=8}}"));
+        }
+        Ok(RunConfig::parse("", &settings)?.algorithm)
     }
 
     /// Random trajectories of a hundred rows.
@@ -173,7 +178,7 @@ impl Case {
         let lengths = [100; ROWS / 100];
         let training = Dataset::new(states, self.state, Some((actions, self.action)), &lengths)?;
         let normalization = Normalization::fit(&training, Scaling::None);
-        Ok(Prepared { training, validation: None, normalization })
+        Ok(Prepared { training, validation: None, normalization, radius: None })
     }
 
     fn title(&self) -> String {

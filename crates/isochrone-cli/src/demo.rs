@@ -223,8 +223,8 @@ fn question(
     let checked = Checked {
         audit: examiner.audit(model)?,
         against_exact: examiner.against_exact(model)?,
-        policy: examiner.success(model, Steering::Policy, &graph)?,
-        graph: examiner.success(model, Steering::Graph, &graph)?,
+        policy: examiner.success(model, Steering::Policy, Some(&graph))?,
+        graph: examiner.success(model, Steering::Graph, Some(&graph))?,
     };
     let Some(plane) = Plane::of(examiner.source()) else { return Ok((checked, None)) };
     let ends = plane.ends(&graph)?;

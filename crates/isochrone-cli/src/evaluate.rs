@@ -56,8 +56,8 @@ pub struct Evaluation {
     pub success: Option<Success>,
     /// Agreement with exact steps, in a world that has an exact solver.
     pub against_exact: Option<Against>,
-    /// The triangle inequality.
-    pub audit: Audit,
+    /// The triangle inequality, where a distance was learned.
+    pub audit: Option<Audit>,
     /// What could not be measured, and why.
     pub not_available: Vec<String>,
     /// The pictures drawn.
@@ -95,7 +95,7 @@ fn one(arguments: &Evaluate) -> Result<Evaluation> {
 /// An evaluation and what its pictures need besides.
 struct Measured<'m> {
     evaluation: Evaluation,
-    graph: Graph<'m, Model>,
+    graph: Option<Graph<'m, Model>>,
 }
 
 fn measure<'m>(
@@ -105,15 +105,16 @@ fn measure<'m>(
 ) -> Result<Measured<'m>> {
     let (config, model) = (&opened.config, &opened.model);
     let steering = control.unwrap_or(Steering::Policy);
-    let graph = examiner::graph(model, examiner.source())?;
+    let graph =
+        model.has_distance().then(|| examiner::graph(model, examiner.source())).transpose()?;
     // Who asks for a way of steering gets it or an error; who does not, also learns the rest.
     let success = if model.has_policy() || control.is_some() {
-        let measured = examiner.success(model, steering, &graph);
+        let measured = examiner.success(model, steering, graph.as_ref());
         measured.map_err(|error| error.in_file(&opened.folder))?
     } else {
         None
     };
-    let against_exact = examiner.against_exact(model)?;
+    let against_exact = if model.has_distance() { examiner.against_exact(model)? } else { None };
     let source = &config.data.source;
     let mut not_available = Vec::new();
     match (examiner.world(), &success) {
@@ -121,11 +122,16 @@ fn measure<'m>(
         (_, None) => not_available.push(
             "success: the run has no policy; train one with `--from RUN --extraction awr`".into(),
         ),
-        (_, Some(success)) if success.by_switches.is_empty() => not_available
-            .push(format!("success by switches: `{source}` does not know which tasks need any")),
+        (_, Some(success)) if success.by_switches.is_empty() && success.by_task.is_empty() => {
+            not_available.push(format!(
+                "success by switches: `{source}` does not know which tasks need any"
+            ));
+        }
         _ => {}
     }
-    if against_exact.is_none() {
+    if !model.has_distance() {
+        not_available.push("steps, maps, audit: cloning learns a policy, no distance".into());
+    } else if against_exact.is_none() {
         not_available.push(format!(
             "Spearman, slope, intercept, median error, coverage: `{source}` has no exact solver"
         ));
@@ -139,7 +145,7 @@ fn measure<'m>(
         control: steering,
         success,
         against_exact,
-        audit: examiner.audit(model)?,
+        audit: model.has_distance().then(|| examiner.audit(model)).transpose()?,
         not_available,
         pictures: Vec::new(),
     };
@@ -155,10 +161,10 @@ fn paint(
     let name = format!("{} on {}", opened.config.algorithm.name(), opened.config.data.source);
     let mut drawn = Vec::new();
     let target = |name: &str| opened.folder.join(name);
-    if let Some(plane) = Plane::of(examiner.source()) {
+    if let (Some(plane), Some(graph)) = (Plane::of(examiner.source()), &measured.graph) {
         let model = &opened.model;
-        let ends = plane.ends(&measured.graph)?;
-        let path = measured.graph.path(&ends.start, &ends.goal)?;
+        let ends = plane.ends(graph)?;
+        let path = graph.path(&ends.start, &ends.goal)?;
         let panel =
             plane.panel(model, &wording::algorithm(&opened.config), ends.goal, &path.states)?;
         let referee = examiner.referee().map(|referee| (referee, model.shape().discount));
@@ -260,7 +266,9 @@ fn tell(evaluation: &Evaluation) -> Result<()> {
     if let Some(success) = &evaluation.success {
         tell_success(success, evaluation.control)?;
     }
-    say(&format!("check     {}", wording::triangle(&evaluation.audit)))?;
+    if let Some(audit) = &evaluation.audit {
+        say(&format!("check     {}", wording::triangle(audit)))?;
+    }
     if let Some(against) = &evaluation.against_exact {
         say(&format!("check     {}", wording::against(against)))?;
         say(&format!("check     {}", wording::fewest(against)))?;
@@ -283,6 +291,9 @@ fn tell_success(success: &Success, control: Steering) -> Result<()> {
     }
     for class in &success.by_switches {
         row(&wording::counted(class.switches.into(), "switch", "switches"), &class.rate)?;
+    }
+    for task in &success.by_task {
+        row(&format!("task {}", task.task), &task.rate)?;
     }
     if let Some(steps) = success.mean_steps {
         say(&format!("          {steps:.0} steps on average where the goal was reached"))?;

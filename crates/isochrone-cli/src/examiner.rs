@@ -169,21 +169,25 @@ impl<'a> Examiner<'a> {
     /// How often `model` reaches its goals; none without a world.
     ///
     /// # Errors
-    /// A model without a policy or of another size than the world.
+    /// A model without a policy or, where it is asked for, without a distance; one of another size
+    /// than the world.
     pub fn success(
         &self,
         model: &Model,
         steering: Steering,
-        graph: &Graph<'_, Model>,
+        graph: Option<&Graph<'_, Model>>,
     ) -> Result<Option<Success>> {
         let Some(opened) = self.world() else { return Ok(None) };
         let environment = &*opened.environment;
         let measure =
             |control| success(environment, &self.tasks, model, control, self.seed).map(Some);
-        match steering {
-            Steering::Policy => measure(Control::Policy),
-            Steering::Graph => measure(Control::Graph(graph)),
-            Steering::Greedy => measure(Control::Greedy(&greedy(model, self.source, graph)?)),
+        match (steering, graph) {
+            (Steering::Policy, _) => measure(Control::Policy),
+            (Steering::Graph, Some(graph)) => measure(Control::Graph(graph)),
+            (Steering::Greedy, Some(graph)) => {
+                measure(Control::Greedy(&greedy(model, self.source, graph)?))
+            }
+            (Steering::Graph | Steering::Greedy, None) => model.need_distance().map(|()| None),
         }
     }
 }
@@ -191,8 +195,9 @@ impl<'a> Examiner<'a> {
 /// The graph of a run's data under its model.
 ///
 /// # Errors
-/// States of another size than the model's.
+/// States of another size than the model's, or a model without a distance.
 pub fn graph<'m>(model: &'m Model, source: &Source) -> Result<Graph<'m, Model>> {
+    model.need_distance()?;
     Graph::new(model, &source.dataset, Settings::default())
 }
 

@@ -2,11 +2,14 @@
 
 mod audit;
 mod bench;
+mod compare;
 mod config;
+mod data;
 mod demo;
 mod evaluate;
 mod exact;
 mod examiner;
+mod generate;
 mod opened;
 mod output;
 mod pictures;
@@ -35,9 +38,11 @@ enum Command {
     Demo(demo::Demo),
     Train(train::Train),
     Evaluate(evaluate::Evaluate),
+    Compare(compare::Compare),
     Plan(plan::Plan),
     Audit(audit::Audit),
     Exact(exact::Exact),
+    Data(data::Data),
     Runs(runs::Runs),
     Config(config::Config),
     Bench(bench::Bench),
@@ -48,9 +53,11 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Train(arguments) => train::run(arguments),
         Command::Evaluate(arguments) => evaluate::run(arguments),
+        Command::Compare(arguments) => compare::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),
         Command::Exact(arguments) => exact::run(arguments),
+        Command::Data(arguments) => data::run(arguments),
         Command::Runs(arguments) => runs::run(arguments),
         Command::Config(arguments) => config::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),

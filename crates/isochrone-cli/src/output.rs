@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
@@ -41,6 +41,11 @@ impl Bars {
     /// No bars yet.
     pub fn new() -> Self {
         Self { bars: MultiProgress::new() }
+    }
+
+    /// Bars that are not drawn.
+    pub fn hidden() -> Self {
+        Self { bars: MultiProgress::with_draw_target(ProgressDrawTarget::hidden()) }
     }
 
     /// A bar of `length` steps with the time left.

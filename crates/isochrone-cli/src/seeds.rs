@@ -110,9 +110,9 @@ fn means(seeds: &[Evaluation]) -> Vec<Mean> {
         mean("intercept (steps)", 1, &|found| Some(found.against_exact.as_ref()?.line?.intercept)),
         mean("median error (steps)", 1, &|found| found.against_exact.as_ref()?.median_error),
         mean("coverage (%)", 0, &|found| Some(100.0 * found.against_exact.as_ref()?.coverage?)),
-        mean("triangle violations", 0, &|found| Some(found.audit.violations as f64)),
-        mean("mean distance (steps)", 1, &|found| Some(found.audit.mean_steps)),
-        mean("asymmetry", 2, &|found| Some(found.audit.asymmetry)),
+        mean("triangle violations", 0, &|found| Some(found.audit.as_ref()?.violations as f64)),
+        mean("mean distance (steps)", 1, &|found| Some(found.audit.as_ref()?.mean_steps)),
+        mean("asymmetry", 2, &|found| Some(found.audit.as_ref()?.asymmetry)),
     ]);
     rows.into_iter().flatten().collect()
 }

@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::ProgressBar;
+use isochrone::algorithms::Phases;
 use isochrone::engine::Threads;
 use isochrone::evaluate::Success;
-use isochrone::extraction::{Awr, DdpgBc, Extraction};
 use isochrone::run::{self, Finished, Observer, Origin, RunConfig, Source};
 use isochrone::{Error, Result};
 use serde::Serialize;
@@ -150,25 +150,19 @@ fn resolve_from(old: &Path, arguments: &Train, overrides: &[String]) -> Result<R
     }
     let text = run::read_config(old)?.to_toml()?;
     let mut config = RunConfig::parse(&text, overrides)?;
-    let phases = config.algorithm.phases_mut();
-    phases.critic_until = 0.0;
-    phases.policy_from = 0.0;
+    let learner = config.algorithm.name();
+    let phases = config.algorithm.phases_mut().ok_or_else(|| {
+        Error::input(format!("`{learner}` learned no distance to take a policy from"))
+            .hint("choose a run of another algorithm")
+    })?;
+    *phases = Phases { critic_until: 0.0, policy_from: 0.0 };
     replace_extraction(&mut config, arguments)?;
     Ok(config)
 }
 
 fn replace_extraction(config: &mut RunConfig, arguments: &Train) -> Result<()> {
     let Some(name) = &arguments.extraction else { return Ok(()) };
-    *config.algorithm.extraction_mut() = match name.as_str() {
-        "awr" => Extraction::Awr(Awr::default()),
-        "ddpg-bc" => Extraction::DdpgBc(DdpgBc::default()),
-        "none" => Extraction::None,
-        _ => {
-            return Err(Error::input(format!("unknown extraction `{name}`"))
-                .hint("known: `awr`, `ddpg-bc`, `none`"));
-        }
-    };
-    Ok(())
+    config.algorithm.set_extraction(name)
 }
 
 fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {

@@ -77,11 +77,14 @@ pub fn fewest(against: &Against) -> String {
     )
 }
 
-/// The learner's name as papers write it: CMD-2.
+/// The learner's name as papers write it: CMD-2, MQE.
 pub fn algorithm(config: &RunConfig) -> String {
-    let name = config.algorithm.name();
-    let letters = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
-    format!("{}-{}", letters.to_uppercase(), &name[letters.len()..])
+    match config.algorithm.name() {
+        "cmd1" => "CMD-1".to_owned(),
+        "cmd2" => "CMD-2".to_owned(),
+        "c-learning" => "C-learning".to_owned(),
+        other => other.to_uppercase(),
+    }
 }
 
 fn straight(line: &Line) -> String {

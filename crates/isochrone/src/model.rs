@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{Files, Snapshot, load, save};
 use crate::data::{Dataset, Normalization, Scaling};
-use crate::engine::{Parameters, Threads};
+use crate::engine::{ArenaId, Parameters, Threads};
 use crate::error::{Error, Result};
-use crate::nn::{Head, HeadShape, Mlp, Network, Policy, PolicyShape};
+use crate::nn::{Actor, ActorShape, Copy, Gather, Latents, Measure, MeasureShape, Pairs, View};
 use crate::random::{Purpose, Stream, below};
 
 const ACTIONS_PURPOSE: Purpose = Purpose(4);
@@ -34,69 +34,27 @@ pub struct ModelShape {
     pub discount: f64,
     /// How states are normalized before a network sees them.
     pub normalization: Normalization,
-    /// The distance.
-    pub distance: DistanceShape,
+    /// The distance, where one was learned.
+    pub distance: Option<MeasureShape>,
     /// The policy, where one was learned.
-    pub policy: Option<PolicyShape>,
-}
-
-/// The networks of a distance.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DistanceShape {
-    /// The encoder.
-    pub network: Network,
-    /// The head.
-    pub head: HeadShape,
-    /// Whether the encoder sees an action beside the state.
-    pub with_action: bool,
-    /// τ: the head's output is τ times the distance in nats.
-    pub temperature: f64,
-}
-
-/// The encoder and head that a distance is read with; built the same way for training and reading.
-#[derive(Debug, Clone)]
-pub struct Encoder {
-    /// The network.
-    pub network: Mlp,
-    /// The head.
-    pub head: Head,
-}
-
-impl Encoder {
-    /// Adds an encoder and its head to an arena called `name`.
-    pub fn new(
-        parameters: &mut Parameters,
-        name: &str,
-        shape: &DistanceShape,
-        (state_size, action_size): (usize, usize),
-    ) -> Self {
-        let arena = parameters.arena(name);
-        let inputs = state_size + if shape.with_action { action_size } else { 0 };
-        let sizes = (inputs, shape.head.latent());
-        let network = Mlp::new(parameters, arena, &shape.network, sizes, 1.0);
-        let head = Head::new(parameters, arena, shape.head);
-        Self { network, head }
-    }
+    pub policy: Option<ActorShape>,
 }
 
 /// What was learned, as an algorithm hands it over: shapes and flat parameters.
 #[derive(Debug, Clone)]
 pub struct Learned {
-    /// The distance's shape.
-    pub distance: DistanceShape,
-    /// The numbers of its arena.
-    pub distance_parameters: Vec<f32>,
+    /// The distance's shape and the numbers of its networks.
+    pub distance: Option<(MeasureShape, Vec<f32>)>,
     /// The policy's shape and the numbers of its arena.
-    pub policy: Option<(PolicyShape, Vec<f32>)>,
+    pub policy: Option<(ActorShape, Vec<f32>)>,
 }
 
 /// A learned distance and, where there is one, its policy.
 pub struct Model {
     shape: ModelShape,
-    encoder: Encoder,
-    distance_parameters: Vec<f32>,
+    distance: Option<(Box<dyn Measure>, Vec<f32>)>,
     stored_actions: Vec<f32>,
-    policy: Option<(Policy, Vec<f32>)>,
+    policy: Option<(Actor, Vec<f32>)>,
     reference: Reference,
     threads: Threads,
 }
@@ -105,8 +63,8 @@ pub struct Model {
 #[derive(Debug, Clone)]
 pub struct Embedded {
     rows: usize,
-    /// One matrix of rows × latent for each stored action.
-    copies: Vec<Vec<f32>>,
+    /// The states once for every copy of the distance: a stored action, or a critic.
+    copies: Vec<Copy>,
 }
 
 impl Embedded {
@@ -133,47 +91,45 @@ impl Model {
         discount: f64,
         seed: u64,
     ) -> Self {
+        let (distance, numbers) = learned.distance.unzip();
+        let (policy, policy_numbers) = learned.policy.unzip();
         let shape = ModelShape {
             state_size: dataset.state_size(),
             action_size: dataset.action_size(),
             discount,
             normalization,
-            distance: learned.distance,
-            policy: learned.policy.as_ref().map(|(shape, _)| shape.clone()),
+            distance,
+            policy,
         };
         let stream = Stream::new(seed, ACTIONS_PURPOSE);
         let stored_actions = (0..STORED_ACTIONS)
-            .filter(|_| shape.distance.with_action)
+            .filter(|_| shape.stores_actions())
             .flat_map(|index| {
                 let row = below(stream.block(0, index as u32)[0], dataset.rows() as u32);
                 dataset.action(row as usize).iter().copied()
             })
             .collect();
-        Self::assemble(
-            shape,
-            learned.distance_parameters,
-            stored_actions,
-            learned.policy.map(|(_, numbers)| numbers),
-            Reference::of(dataset, seed),
-        )
+        let reference = Reference::of(dataset, seed);
+        Self::assemble(shape, numbers, stored_actions, policy_numbers, reference)
     }
 
     fn assemble(
         shape: ModelShape,
-        distance_parameters: Vec<f32>,
+        distance: Option<Vec<f32>>,
         stored_actions: Vec<f32>,
         policy: Option<Vec<f32>>,
         reference: Reference,
     ) -> Self {
-        let sizes = (shape.state_size, shape.action_size);
-        let encoder = Encoder::new(&mut Parameters::default(), "distance", &shape.distance, sizes);
-        let policy = shape.policy.as_ref().zip(policy).map(|(policy, numbers)| {
-            let mut parameters = Parameters::default();
-            let arena = parameters.arena("policy");
-            (Policy::new(&mut parameters, arena, policy, sizes), numbers)
-        });
-        let threads = Threads::default();
-        Self { shape, encoder, distance_parameters, stored_actions, policy, reference, threads }
+        let mut parameters = Parameters::default();
+        let (measure, actor) = shape.build(&mut parameters);
+        Self {
+            distance: measure.map(|(_, measure)| measure).zip(distance),
+            policy: actor.map(|(_, actor)| actor).zip(policy),
+            shape,
+            stored_actions,
+            reference,
+            threads: Threads::default(),
+        }
     }
 
     /// Everything about the model but its numbers.
@@ -191,67 +147,91 @@ impl Model {
         self.policy.is_some()
     }
 
-    fn encode(&self, states: &[f32], action: impl Fn(usize) -> Option<Vec<f32>>) -> Vec<f32> {
-        let size = self.shape.state_size;
-        let mut inputs = Vec::with_capacity(states.len());
-        let mut normalized = vec![0.0; size];
-        for (row, state) in states.chunks_exact(size).enumerate() {
-            self.shape.normalization.apply(state, &mut normalized);
-            inputs.extend_from_slice(&normalized);
-            inputs.extend(action(row).into_iter().flatten());
+    /// Whether it has a distance.
+    pub fn has_distance(&self) -> bool {
+        self.distance.is_some()
+    }
+
+    /// Whether its distance obeys the triangle inequality by construction.
+    pub fn is_quasimetric(&self) -> bool {
+        self.shape.distance.as_ref().is_some_and(MeasureShape::is_quasimetric)
+    }
+
+    /// Refuses a model that learned a policy alone.
+    ///
+    /// # Errors
+    /// The model has no distance.
+    pub fn need_distance(&self) -> Result<()> {
+        if self.has_distance() {
+            return Ok(());
         }
-        self.encoder.network.infer(&self.threads, &self.distance_parameters, &inputs)
+        Err(Error::input("the model has no distance, only a policy")
+            .hint("cloning learns none; train another algorithm, such as `mqe` or `cmd1`"))
     }
 
-    fn stored_action(&self, at: usize) -> Option<Vec<f32>> {
-        let size = self.shape.action_size;
-        self.shape
-            .distance
-            .with_action
-            .then(|| self.stored_actions[at * size..(at + 1) * size].to_vec())
+    fn normalized(&self, states: &[f32]) -> Vec<f32> {
+        let (size, width) = (self.shape.state_size, self.shape.normalization.width());
+        let mut normalized = vec![0.0; states.len() / size * width];
+        for (state, target) in states.chunks_exact(size).zip(normalized.chunks_exact_mut(width)) {
+            self.shape.normalization.apply(state, target);
+        }
+        normalized
     }
 
-    fn copies(&self) -> usize {
-        if self.shape.distance.with_action { STORED_ACTIONS } else { 1 }
+    /// The distance and what it is read with.
+    ///
+    /// # Panics
+    /// Where there is none: callers ask [`Model::need_distance`] first.
+    fn measure(&self) -> (&dyn Measure, View<'_>) {
+        let (measure, numbers) = self.distance.as_ref().expect("a model with a distance");
+        let view = View {
+            threads: &self.threads,
+            numbers,
+            actions: &self.stored_actions,
+            state_size: self.shape.normalization.width(),
+            action_size: self.shape.action_size,
+        };
+        (&**measure, view)
     }
 
     /// Embeds states, row after row.
     pub fn embed(&self, states: &[f32]) -> Embedded {
-        let copies =
-            (0..self.copies()).map(|at| self.encode(states, |_| self.stored_action(at))).collect();
+        let (measure, view) = self.measure();
+        let copies = measure.embed(&view, &self.normalized(states));
         Embedded { rows: states.len() / self.shape.state_size, copies }
     }
 
     /// The distance in nats from every state of `from` to every state of `to`.
     pub fn pairwise(&self, from: &Embedded, to: &Embedded) -> Vec<f32> {
-        self.mean(from.rows * to.rows, from, to, |from, to, out| {
-            self.encoder.head.infer_pairs(&self.distance_parameters, from, to, out);
-        })
+        let starts: Vec<&Latents> = from.copies.iter().map(|copy| &copy.from).collect();
+        self.gather(from.rows * to.rows, &starts, to, Pairs::All)
     }
 
     /// The distance in nats between corresponding states.
     pub fn between(&self, from: &Embedded, to: &Embedded) -> Vec<f32> {
-        self.mean(from.rows, from, to, |from, to, out| {
-            self.encoder.head.infer_rows(&self.distance_parameters, from, to, out);
-        })
+        let starts: Vec<&Latents> = from.copies.iter().map(|copy| &copy.from).collect();
+        self.gather(from.rows, &starts, to, Pairs::ByRow)
     }
 
-    fn mean(
-        &self,
-        count: usize,
-        from: &Embedded,
-        to: &Embedded,
-        distance: impl Fn(&[f32], &[f32], &mut [f32]),
-    ) -> Vec<f32> {
-        let mut total = vec![0.0; count];
+    fn gather(&self, count: usize, from: &[&Latents], to: &Embedded, pairs: Pairs) -> Vec<f32> {
+        let (measure, view) = self.measure();
+        let mut all = vec![0.0; count];
         let mut one = vec![0.0; count];
-        for (from, to) in from.copies.iter().zip(&to.copies) {
-            distance(from, to, &mut one);
-            total.iter_mut().zip(&one).for_each(|(total, &d)| *total += d);
+        for (at, (from, to)) in from.iter().zip(&to.copies).enumerate() {
+            measure.measure(&view, at, (from, to.to()), pairs, &mut one);
+            match (at, measure.gather()) {
+                (0, _) => all.copy_from_slice(&one),
+                (_, Gather::Mean) => all.iter_mut().zip(&one).for_each(|(all, &d)| *all += d),
+                (_, Gather::Largest) => {
+                    all.iter_mut().zip(&one).for_each(|(all, &d)| *all = all.max(d));
+                }
+            }
         }
-        let scale = 1.0 / (from.copies.len() as f32 * self.shape.distance.temperature as f32);
-        total.iter_mut().for_each(|d| *d *= scale);
-        total
+        if measure.gather() == Gather::Mean {
+            let share = 1.0 / from.len() as f32;
+            all.iter_mut().for_each(|d| *d *= share);
+        }
+        all
     }
 
     /// The steps between corresponding states.
@@ -262,13 +242,10 @@ impl Model {
 
     /// The distance in nats from each (state, action) to the goal of its row.
     pub fn after(&self, states: &[f32], actions: &[f32], goals: &Embedded) -> Vec<f32> {
-        let size = self.shape.action_size;
-        let start = self.encode(states, |row| {
-            self.shape.distance.with_action.then(|| actions[row * size..(row + 1) * size].to_vec())
-        });
-        let rows = states.len() / self.shape.state_size;
-        let starts = Embedded { rows, copies: vec![start; goals.copies.len()] };
-        self.between(&starts, goals)
+        let (measure, view) = self.measure();
+        let starts = measure.start(&view, &self.normalized(states), actions);
+        let starts: Vec<&Latents> = starts.iter().collect();
+        self.gather(states.len() / self.shape.state_size, &starts, goals, Pairs::ByRow)
     }
 
     /// Writes the policy's action for each observation and goal.
@@ -280,16 +257,30 @@ impl Model {
             Error::input("the model has no policy")
                 .hint("train one with `--from RUN --extraction awr`")
         })?;
-        let size = self.shape.state_size;
-        let mut inputs = vec![0.0; 2 * observations.len()];
-        let rows = observations.chunks_exact(size).zip(goals.chunks_exact(size));
-        for (input, (state, goal)) in inputs.chunks_exact_mut(2 * size).zip(rows) {
-            let (first, second) = input.split_at_mut(size);
-            self.shape.normalization.apply(state, first);
-            self.shape.normalization.apply(goal, second);
-        }
-        actions.copy_from_slice(&policy.infer(&self.threads, numbers, &inputs));
+        let (states, goals) = (self.normalized(observations), self.normalized(goals));
+        let width = self.shape.normalization.width();
+        let rows = states.chunks_exact(width).zip(goals.chunks_exact(width));
+        let inputs: Vec<f32> =
+            rows.flat_map(|(state, goal)| state.iter().chain(goal)).copied().collect();
+        actions.copy_from_slice(&policy.infer(&self.threads, numbers, &inputs, 2 * width));
         Ok(())
+    }
+
+    /// Which of the discrete actions the policy takes for each observation and goal, from 0.
+    ///
+    /// # Errors
+    /// The model has no policy, or one of continuous actions.
+    pub fn choose(&self, observations: &[f32], goals: &[f32]) -> Result<Vec<usize>> {
+        let size = self.shape.action_size;
+        let mut actions = vec![0.0; observations.len() / self.shape.state_size * size];
+        self.act(observations, goals, &mut actions)?;
+        let one_hot = |row: &[f32]| {
+            let place = row.iter().position(|&x| x == 1.0);
+            place.filter(|&at| row.iter().enumerate().all(|(other, &x)| other == at || x == 0.0))
+        };
+        actions.chunks_exact(size).map(one_hot).collect::<Option<_>>().ok_or_else(|| {
+            Error::input("the model's actions are continuous").hint("ask for the action itself")
+        })
     }
 
     /// How far each state is from the data, in typical spacings of data states: above 1 is farther
@@ -306,16 +297,16 @@ impl Model {
         let flat =
             |name: &str, numbers: &[f32]| (name.to_owned(), vec![numbers.len()], numbers.to_vec());
         let mut tensors = vec![
-            flat("distance", &self.distance_parameters),
             flat("stored_actions", &self.stored_actions),
             flat("reference.states", &self.reference.states),
             flat("reference.shift", &self.reference.scaling.shift),
             flat("reference.scale", &self.reference.scaling.scale),
             flat("reference.spacing", &[self.reference.spacing]),
         ];
-        if let Some((_, numbers)) = &self.policy {
-            tensors.push(flat("policy", numbers));
-        }
+        let distance = self.distance.as_ref().map(|(_, numbers)| ("distance", numbers));
+        let policy = self.policy.as_ref().map(|(_, numbers)| ("policy", numbers));
+        tensors
+            .extend(distance.into_iter().chain(policy).map(|(name, numbers)| flat(name, numbers)));
         let shape = serde_json::to_string(&self.shape).map_err(|error| {
             Error::input(format!("the model's shape cannot be written: {error}"))
         })?;
@@ -335,45 +326,70 @@ impl Model {
                 .hint("expected a `model.safetensors` that `isochrone train` wrote")
         };
         let shape = snapshot.facts.get("shape").ok_or_else(|| foreign("no `shape`"))?;
-        let shape: ModelShape =
+        let mut shape: ModelShape =
             serde_json::from_str(shape).map_err(|error| foreign(&error.to_string()))?;
+        let features = shape.normalization.features.clone();
+        shape.normalization = shape.normalization.with(features);
         let mut tensors = snapshot.tensors;
         let mut take = |name: &str| {
             let at = tensors.iter().position(|(found, ..)| found == name);
             at.map(|at| tensors.swap_remove(at).2)
         };
         let mut need = |name: &str| take(name).ok_or_else(|| foreign(&format!("no `{name}`")));
-        let distance = need("distance")?;
         let actions = need("stored_actions")?;
         let reference = Reference {
             states: need("reference.states")?,
-            scaling: Normalization {
-                shift: need("reference.shift")?,
-                scale: need("reference.scale")?,
-            },
+            scaling: Normalization::new(need("reference.shift")?, need("reference.scale")?),
             spacing: need("reference.spacing")?.first().copied().unwrap_or(1.0),
         };
-        let policy = take("policy");
-        shape.check(&distance, &actions, policy.as_deref()).map_err(|what| foreign(&what))?;
+        let (distance, policy) = (take("distance"), take("policy"));
+        shape
+            .check(distance.as_deref(), &actions, policy.as_deref())
+            .map_err(|what| foreign(&what))?;
         Ok(Self::assemble(shape, distance, actions, policy, reference))
     }
 }
 
+type Built<P> = Option<(ArenaId, P)>;
+
 impl ModelShape {
+    fn stores_actions(&self) -> bool {
+        self.distance.as_ref().is_some_and(MeasureShape::stores_actions)
+    }
+
+    /// The networks of distance and policy with their arenas.
+    fn build(&self, parameters: &mut Parameters) -> (Built<Box<dyn Measure>>, Built<Actor>) {
+        let sizes = (self.normalization.width(), self.action_size);
+        let distance = self.distance.as_ref().map(|shape| {
+            let arena = parameters.arena("distance");
+            (arena, shape.build(parameters, arena, sizes))
+        });
+        let policy = self.policy.as_ref().map(|shape| {
+            let arena = parameters.arena("policy");
+            (arena, Actor::new(parameters, arena, shape, sizes))
+        });
+        (distance, policy)
+    }
+
     /// Checks that the numbers of a file have the lengths this shape asks for.
     fn check(
         &self,
-        distance: &[f32],
+        distance: Option<&[f32]>,
         actions: &[f32],
         policy: Option<&[f32]>,
     ) -> std::result::Result<(), String> {
-        let sizes = (self.state_size, self.action_size);
+        self.normalization.features.check(self.state_size).map_err(|error| error.to_string())?;
+        if let Some(shape) = &self.distance {
+            shape.check().map_err(|error| error.to_string())?;
+        }
         let mut parameters = Parameters::default();
-        self.distance.head.check().map_err(|error| error.to_string())?;
-        let encoder = Encoder::new(&mut parameters, "distance", &self.distance, sizes);
-        let stored = if self.distance.with_action { STORED_ACTIONS * self.action_size } else { 0 };
+        let (measure, actor) = self.build(&mut parameters);
+        let length = |arena: Option<ArenaId>| arena.map_or(0, |arena| parameters.length(arena));
+        let stored = if self.stores_actions() { STORED_ACTIONS * self.action_size } else { 0 };
+        let count = |numbers: Option<&[f32]>| numbers.map_or(0, <[f32]>::len);
         let expected = [
-            ("distance", distance.len(), parameters.length(encoder.network.arena())),
+            ("distance", count(distance), length(measure.map(|(arena, _)| arena))),
+            ("policy", count(policy), length(actor.map(|(arena, _)| arena))),
             ("stored_actions", actions.len(), stored),
             ("normalization", self.normalization.shift.len(), self.state_size),
             ("normalization", self.normalization.scale.len(), self.state_size),
@@ -383,18 +399,7 @@ impl ModelShape {
                 return Err(format!("`{name}` has {found} numbers, expected {expected}"));
             }
         }
-        match (&self.policy, policy) {
-            (None, None) => Ok(()),
-            (Some(shape), Some(numbers)) => {
-                let arena = parameters.arena("policy");
-                Policy::new(&mut parameters, arena, shape, sizes);
-                let expected = parameters.length(arena);
-                (numbers.len() == expected).then_some(()).ok_or_else(|| {
-                    format!("`policy` has {} numbers, expected {expected}", numbers.len())
-                })
-            }
-            _ => Err("the policy's shape and numbers do not come together".to_owned()),
-        }
+        Ok(())
     }
 }
 

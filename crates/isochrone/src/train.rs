@@ -52,6 +52,8 @@ pub struct Prepared {
     pub validation: Option<Dataset>,
     /// Fitted on the training side.
     pub normalization: Normalization,
+    /// How near a goal counts as reached, where a world says so.
+    pub radius: Option<f64>,
 }
 
 /// One run in progress.
@@ -89,10 +91,16 @@ impl<'d> Trainer<'d> {
             ))
             .hint("change it with `--set train.batch_size=…`"));
         }
-        let (state_size, action_size) = (dataset.state_size(), dataset.action_size());
+        let (state_size, action_size) = (data.normalization.width(), dataset.action_size());
         let mut parameters = Parameters::default();
-        let problem = Problem { state_size, action_size, steps: settings.steps };
-        let learner = algorithm.build(problem, &mut parameters)?;
+        let problem = Problem {
+            state_size,
+            action_size,
+            steps: settings.steps,
+            discount,
+            radius: data.radius,
+        };
+        let learner = algorithm.fitted(dataset)?.build(problem, &mut parameters)?;
         let mut program = Program::new(parameters, settings.batch_size, state_size, action_size);
         learner.declare(&mut program);
         let sampler = |dataset: &'d Dataset| {
@@ -190,15 +198,15 @@ impl<'d> Trainer<'d> {
         Ok(())
     }
 
-    /// Takes the parameters of the arenas called `names` from another run's snapshot.
+    /// Takes the parameters of the arenas whose name `wanted` says from another run's snapshot.
     ///
     /// # Errors
     /// A tensor is missing or of another length.
-    pub fn adopt(&mut self, snapshot: &Snapshot, names: &[&str]) -> Result<()> {
+    pub fn adopt(&mut self, snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> Result<()> {
         let parameters = self.executor.program().parameters().clone();
         for arena in parameters.arenas() {
             let name = parameters.name(arena);
-            if names.contains(&name) {
+            if wanted(name) {
                 copy(snapshot, &format!("{name}.values"), self.executor.arena_mut(arena))?;
             }
         }

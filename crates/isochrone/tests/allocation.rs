@@ -15,7 +15,6 @@ use std::cell::Cell;
 use isochrone::algorithms::Config;
 use isochrone::data::{Dataset, Normalization, Scaling};
 use isochrone::engine::{Product, Side, Threads, multiply};
-use isochrone::extraction::{Awr, DdpgBc, Extraction};
 use isochrone::train::{Prepared, Settings, Trainer};
 
 /// The least alignment of a packing buffer; the library itself asks for less.
@@ -81,7 +80,7 @@ fn data() -> Prepared {
     let training = Dataset::new(numbers(400 * 3), 3, Some((numbers(400 * 2), 2)), &[40; 10])
         .expect("numbers that make a dataset");
     let normalization = Normalization::fit(&training, Scaling::None);
-    Prepared { training, validation: None, normalization }
+    Prepared { training, validation: None, normalization, radius: None }
 }
 
 #[test]
@@ -90,9 +89,12 @@ fn updates_allocate_nothing_of_their_own_after_the_first() {
     let data = data();
     let settings = Settings { batch_size: 48, ..Settings::default() };
     for name in Config::NAMES {
-        for extraction in [Extraction::DdpgBc(DdpgBc::default()), Extraction::Awr(Awr::default())] {
+        for extraction in [None, Some("ddpg-bc"), Some("awr")] {
             let mut config = Config::named(name).unwrap();
-            *config.extraction_mut() = extraction;
+            let own = config.extraction_mut().is_none() || name == "gcivl";
+            if let Some(extraction) = extraction.filter(|_| !own) {
+                config.set_extraction(extraction).unwrap();
+            }
             let mut trainer =
                 Trainer::new(&config, &settings, &data, 0.95, 0, Threads::default()).unwrap();
             (0..3).for_each(|_| trainer.update().unwrap());

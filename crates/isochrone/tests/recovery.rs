@@ -11,8 +11,7 @@ use isochrone::data::{Dataset, Normalization, Scaling};
 use isochrone::engine::{Adam, Executor, Parameters, Program, Schedule, Threads, Window};
 use isochrone::evaluate::spearman;
 use isochrone::extraction::Extraction;
-use isochrone::model::{DistanceShape, Encoder};
-use isochrone::nn::{HeadShape, Mlp, Network};
+use isochrone::nn::{Encoded, EncodedShape, HeadShape, Mlp, Network};
 use isochrone::ops::Directions;
 use isochrone::random::{Purpose, Stream};
 use isochrone::tabular::{Chain, FirstOffset};
@@ -84,7 +83,8 @@ fn learn(dataset: &Dataset, variant: Variant, seed: u64) -> Vec<f64> {
         ..cmd1::Config::default()
     });
     let normalization = Normalization::fit(dataset, Scaling::None);
-    let data = Prepared { training: dataset.clone(), validation: None, normalization };
+    let data =
+        Prepared { training: dataset.clone(), validation: None, normalization, radius: None };
     let settings = Settings { steps: STEPS, batch_size: BATCH, ..Settings::default() };
     let mut trainer =
         Trainer::new(&config, &settings, &data, DISCOUNT, seed, Threads::default()).unwrap();
@@ -99,8 +99,9 @@ fn learn_flipped(dataset: &Dataset, seed: u64) -> Vec<f64> {
     let size = dataset.state_size();
     let mut parameters = Parameters::default();
     let shape =
-        DistanceShape { network: network(), head: HEAD, with_action: false, temperature: 1.0 };
-    let encoder = Encoder::new(&mut parameters, "distance", &shape, (size, 0));
+        EncodedShape { network: network(), head: HEAD, with_action: false, temperature: 1.0 };
+    let arena = parameters.arena("distance");
+    let encoder = Encoded::new(&mut parameters, arena, &shape, (size, 0));
     let arena = parameters.arena("potential");
     let potential = Mlp::new(&mut parameters, arena, &network(), (size, 1), 1.0);
     let mut program: Program<f32> = Program::new(parameters, BATCH, size, 0);

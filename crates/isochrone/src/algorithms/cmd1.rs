@@ -11,14 +11,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::distance::{DistanceNet, PolicyNet};
+use super::distance::DistanceNet;
+use super::policy::PolicyNet;
 use super::{Algorithm, Critic, GoalAction, Phases, Problem};
 use crate::data::sampler::{Column, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
 use crate::extraction::Extraction;
-use crate::model::{DistanceShape, Learned};
-use crate::nn::{HeadShape, Mlp, Network, PolicyShape};
+use crate::model::Learned;
+use crate::nn::{EncodedShape, HeadShape, Mlp, Network, PolicyShape};
 use crate::ops::Directions;
 
 /// The choices of CMD-1.
@@ -50,6 +51,8 @@ pub struct Config {
     /// How the policy descends.
     pub policy_optimizer: Adam,
 }
+
+super::extracted!(Config);
 
 impl Default for Config {
     fn default() -> Self {
@@ -120,7 +123,7 @@ impl Cmd1 {
     /// Choices that do not fit each other or the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
         config.optimizer.check("algorithm.optimizer")?;
-        let shape = DistanceShape {
+        let shape = EncodedShape {
             network: config.network.clone(),
             head: config.head,
             with_action: config.critic.with_action(problem.action_size),
@@ -132,6 +135,7 @@ impl Cmd1 {
             let arena = parameters.arena("potential");
             Mlp::new(parameters, arena, &config.network, (problem.state_size, 1), 1.0)
         });
+        config.phases.check()?;
         let policy = PolicyNet::new(
             parameters,
             (&config.policy, &config.extraction, config.policy_optimizer),
@@ -171,6 +175,9 @@ impl Algorithm for Cmd1 {
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
-        self.policy.learned(&self.distance, self.config.temperature, numbers)
+        Learned {
+            distance: self.distance.learned(self.config.temperature, numbers),
+            policy: self.policy.learned(numbers),
+        }
     }
 }

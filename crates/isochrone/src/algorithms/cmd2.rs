@@ -11,17 +11,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::distance::{DistanceNet, PolicyNet, positive};
-use super::{Algorithm, Critic, GoalAction, Phases, Problem};
+use super::distance::DistanceNet;
+use super::policy::PolicyNet;
+use super::{Algorithm, Critic, GoalAction, Phases, Problem, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{
     Adam, ArenaId, Initial, Parameter, Parameters, Program, Scalar, Value, Window,
 };
 use crate::error::{Error, Result};
 use crate::extraction::Extraction;
-use crate::model::{DistanceShape, Learned};
-use crate::nn::{HeadShape, Mlp, Network, PolicyShape};
-use crate::ops::{Directions, Targets, Term};
+use crate::model::Learned;
+use crate::nn::{EncodedShape, HeadShape, Network, PolicyShape, Scored, ScoredShape};
+use crate::ops::{Directions, Multiplier, Targets, Term};
 
 /// The choices of CMD-2.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +67,8 @@ pub struct Config {
     /// How the policy descends.
     pub policy_optimizer: Adam,
 }
+
+super::extracted!(Config);
 
 impl Default for Config {
     fn default() -> Self {
@@ -122,8 +125,7 @@ pub enum DualWeights {
 pub struct Cmd2 {
     config: Config,
     steps: u64,
-    start_encoder: Mlp,
-    goal_encoder: Mlp,
+    critic: Scored,
     distance: DistanceNet,
     multiplier: (ArenaId, Parameter),
     policy: PolicyNet,
@@ -145,22 +147,24 @@ impl Cmd2 {
             return Err(Error::input("`algorithm.latent` is `0`, expected a positive number")
                 .hint("the default is 32"));
         }
-        let shape = DistanceShape {
+        let shape = EncodedShape {
             network: config.network.clone(),
             head: config.head,
             with_action,
             temperature: 1.0,
         };
         let distance = DistanceNet::new(parameters, shape, config.goal_action, problem)?;
-        let inputs = problem.state_size + if with_action { problem.action_size } else { 0 };
-        let mut encoder = |name: &str, inputs: usize| {
-            let arena = parameters.arena(name);
-            Mlp::new(parameters, arena, &config.network, (inputs, config.latent), 1.0)
+        let critic = ScoredShape {
+            network: config.network.clone(),
+            latent: config.latent,
+            with_action,
+            temperature: config.temperature,
         };
-        let start_encoder = encoder("start_encoder", inputs);
-        let goal_encoder = encoder("goal_encoder", problem.state_size);
+        let arenas = (parameters.arena("start_encoder"), parameters.arena("goal_encoder"));
+        let critic = Scored::new(parameters, arenas, &critic, problem.sizes());
         let dual = parameters.arena("multiplier");
         let raw = parameters.add(dual, "raw", (1, 1), Initial::Constant(0.0));
+        config.phases.check()?;
         let policy = PolicyNet::new(
             parameters,
             (&config.policy, &config.extraction, config.policy_optimizer),
@@ -171,36 +175,19 @@ impl Cmd2 {
         Ok(Self {
             config: config.clone(),
             steps: problem.steps,
-            start_encoder,
-            goal_encoder,
+            critic,
             distance,
             multiplier: (dual, raw),
             policy,
         })
     }
 
-    /// φ(state, action) for the rows of two columns.
-    fn represent<T: Scalar>(
-        &self,
-        program: &mut Program<T>,
-        state: RowsId,
-        action: impl FnOnce(&mut Program<T>) -> Value,
-    ) -> Value {
-        let state = program.column(Column::State(state));
-        if self.distance.with_action() {
-            let action = action(program);
-            self.start_encoder.apply(program, &[state, action])
-        } else {
-            self.start_encoder.apply(program, &[state])
-        }
-    }
-
     /// f(g_j, a'_j, g_j), the critic's score of a goal from itself.
     fn at_goal<T: Scalar>(&self, program: &mut Program<T>, goal: RowsId, ends: Value) -> Value {
-        let temperature = self.config.temperature;
+        let state = program.column(Column::State(goal));
         let score = |program: &mut Program<T>, column: Column| {
-            let at_goal = self.represent(program, goal, |program| program.column(column));
-            program.inner_products_by_row(at_goal, ends, temperature)
+            let at_goal = self.critic.start(program, state, |program| program.column(column));
+            self.critic.between(program, at_goal, ends)
         };
         match self.config.target_action {
             TargetAction::Taken => score(program, Column::Action(goal)),
@@ -223,17 +210,17 @@ impl Algorithm for Cmd2 {
         let goal = program.rows(Rows::Future(config.offsets));
 
         // Line 4: f = φ(s, a)ᵀψ(g).
-        let starts = self.represent(program, Layout::START, |program| {
-            program.column(Column::Action(Layout::START))
-        });
+        let state = program.column(Column::State(Layout::START));
+        let starts = self
+            .critic
+            .start(program, state, |program| program.column(Column::Action(Layout::START)));
         let goal_state = program.column(Column::State(goal));
-        let ends = self.goal_encoder.apply(program, &[goal_state]);
-        let logits = program.inner_products(starts, ends, config.temperature);
+        let ends = self.critic.goal(program, goal_state);
+        let logits = self.critic.pairwise(program, starts, ends);
 
         // Line 8: φ, ψ ← (φ, ψ) − α ∇ Lᶜ.
         let critic = program.info_nce(logits, Directions::Symmetric);
-        let arenas = [&self.start_encoder, &self.goal_encoder]
-            .map(|encoder| (encoder.arena(), config.optimizer));
+        let arenas = self.critic.arenas().map(|arena| (arena, config.optimizer));
         let trained = config.trained_critic.is_some();
         let critic_window = if trained { Window { from: 0, until: 0 } } else { window };
         program.descend("critic", critic, &arenas, critic_window);
@@ -250,7 +237,7 @@ impl Algorithm for Cmd2 {
         let excess = program.excess(distance, target);
         let shortfall = program.shortfall(distance, target);
         let (dual_arena, raw) = self.multiplier;
-        let multiplier = program.multiplier(raw);
+        let multiplier = program.multiplier(Multiplier::Floored, raw);
         let (excess_power, shortfall_power) = match config.weights {
             DualWeights::Authors => (0.0, -1.0),
             DualWeights::Root => (0.5, -0.5),
@@ -280,6 +267,9 @@ impl Algorithm for Cmd2 {
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
-        self.policy.learned(&self.distance, 1.0, numbers)
+        Learned {
+            distance: self.distance.learned(1.0, numbers),
+            policy: self.policy.learned(numbers),
+        }
     }
 }

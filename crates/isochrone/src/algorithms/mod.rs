@@ -3,16 +3,31 @@
 //! An algorithm declares its update once and, when training is over, hands over what it learned.
 //! It runs no loop, opens no file and logs nothing.
 
+mod actions;
+pub mod c_learning;
 pub mod cmd1;
 pub mod cmd2;
+pub mod crl;
+pub mod ddpg;
 mod distance;
+pub mod gcbc;
+pub mod gciql;
+pub mod gcivl;
+pub mod hiql;
+pub mod mqe;
+mod paired;
+mod policy;
+pub mod qrl;
+pub mod tmd;
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::sampler::{Column, RowsId};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value, Window};
 use crate::error::{Error, Result};
+use crate::extraction::Extraction;
 use crate::model::Learned;
+use crate::nn::PolicyShape;
 
 /// What an algorithm must know of the data and the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,6 +38,26 @@ pub struct Problem {
     pub action_size: usize,
     /// Updates of the whole run.
     pub steps: u64,
+    /// γ.
+    pub discount: f64,
+    /// How near a goal counts as reached, where a world says so.
+    pub radius: Option<f64>,
+}
+
+impl Problem {
+    /// Numbers of a state and of an action.
+    pub fn sizes(&self) -> (usize, usize) {
+        (self.state_size, self.action_size)
+    }
+
+    /// Refuses data without actions.
+    fn need_actions(&self, name: &str) -> Result<()> {
+        if self.action_size > 0 {
+            return Ok(());
+        }
+        Err(Error::input(format!("`{name}` needs actions, the data have none"))
+            .hint("without actions `cmd1`, `crl`, `qrl`, `mqe` and `gcivl` learn a distance"))
+    }
 }
 
 /// A learner of a distance and a policy.
@@ -130,91 +165,196 @@ fn share(share: f64, steps: u64) -> u64 {
     (share * steps as f64).round() as u64
 }
 
-/// The learners, by name.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "name", rename_all = "kebab-case")]
-pub enum Config {
-    /// One step: a quasimetric inside a contrastive critic.
-    Cmd1(cmd1::Config),
-    /// Two steps: a contrastive critic, distilled into a quasimetric.
-    Cmd2(cmd2::Config),
+/// Refuses a number that is not positive and finite.
+fn positive(key: &str, value: f64) -> Result<()> {
+    if value > 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::input(format!("`{key}` is `{value}`, expected a positive number"))
+        .hint("`isochrone config` prints every key with its default"))
+}
+
+/// Refuses a number of things that is none.
+fn counted(key: &str, value: usize) -> Result<()> {
+    positive(key, value as f64)
+}
+
+/// Refuses a number that is not strictly between 0 and 1.
+fn share_between(key: &str, value: f64) -> Result<()> {
+    if value > 0.0 && value < 1.0 {
+        return Ok(());
+    }
+    Err(Error::input(format!("`{key}` is `{value}`, expected a number between 0 and 1"))
+        .hint("`isochrone config` prints every key with its default"))
+}
+
+/// What a config lets others replace.
+trait Choices {
+    /// How a policy is taken from the critic, where that can be chosen.
+    fn extraction_mut(&mut self) -> Option<&mut Extraction> {
+        None
+    }
+
+    /// Which updates train what, where critic and policy are two things.
+    fn phases_mut(&mut self) -> Option<&mut Phases> {
+        None
+    }
+}
+
+/// Critics whose policy is taken from them by a chosen extraction.
+macro_rules! extracted {
+    ($config:ty) => {
+        impl $crate::algorithms::Choices for $config {
+            fn extraction_mut(&mut self) -> Option<&mut $crate::extraction::Extraction> {
+                Some(&mut self.extraction)
+            }
+
+            fn phases_mut(&mut self) -> Option<&mut $crate::algorithms::Phases> {
+                Some(&mut self.phases)
+            }
+        }
+    };
+}
+use extracted;
+
+/// The one list of learners: variant, name, module, what it is.
+macro_rules! learners {
+    ($($variant:ident, $name:literal, $module:ident, $about:literal;)*) => {
+        /// The learners, by name.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[serde(tag = "name")]
+        pub enum Config {
+            $(
+                #[doc = $about]
+                #[serde(rename = $name)]
+                $variant($module::Config),
+            )*
+        }
+
+        impl Config {
+            /// The learners' names.
+            pub const NAMES: [&'static str; [$($name),*].len()] = [$($name),*];
+
+            /// Each learner's name and, in a sentence, what it is.
+            pub const ABOUT: [(&'static str, &'static str); [$($name),*].len()] =
+                [$(($name, $about)),*];
+
+            /// The defaults of the learner called `name`.
+            pub fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant($module::Config::default())),)*
+                    _ => None,
+                }
+            }
+
+            /// Reads the choices of the learner called `name`; none where there is no such learner.
+            pub fn read<'de, D: serde::Deserializer<'de>>(
+                name: &str,
+                from: D,
+            ) -> Option<std::result::Result<Self, D::Error>> {
+                match name {
+                    $($name => Some($module::Config::deserialize(from).map(Self::$variant)),)*
+                    _ => None,
+                }
+            }
+
+            /// The name of this learner.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $name,)*
+                }
+            }
+
+            fn choices_mut(&mut self) -> &mut dyn Choices {
+                match self {
+                    $(Self::$variant(config) => config,)*
+                }
+            }
+
+            /// The policy of this learner, to read or replace.
+            pub fn policy_mut(&mut self) -> &mut PolicyShape {
+                match self {
+                    $(Self::$variant(config) => &mut config.policy,)*
+                }
+            }
+
+            /// Builds the learner: checks its config against the problem and adds its parameters.
+            ///
+            /// # Errors
+            /// Choices that do not fit each other or the data.
+            pub fn build(&self, problem: Problem, parameters: &mut Parameters) -> Result<Learner> {
+                Ok(match self {
+                    $(Self::$variant(config) => Learner::$variant(Box::new(
+                        $module::$variant::new(config, problem, parameters)?,
+                    )),)*
+                })
+            }
+        }
+
+        /// A built learner.
+        pub enum Learner {
+            $(
+                #[doc = $about]
+                $variant(Box<$module::$variant>),
+            )*
+        }
+
+        impl Algorithm for Learner {
+            fn declare<T: Scalar>(&self, program: &mut Program<T>) {
+                match self {
+                    $(Self::$variant(learner) => learner.declare(program),)*
+                }
+            }
+
+            fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
+                match self {
+                    $(Self::$variant(learner) => learner.learned(numbers),)*
+                }
+            }
+        }
+    };
+}
+
+learners! {
+    Cmd1, "cmd1", cmd1, "One step: a quasimetric inside a contrastive critic.";
+    Cmd2, "cmd2", cmd2, "Two steps: a contrastive critic, distilled into a quasimetric.";
+    Mqe, "mqe", mqe, "Multistep quasimetric estimation: backups over waypoints.";
+    Tmd, "tmd", tmd, "Temporal metric distillation: a contrastive quasimetric with one-step backups.";
+    Qrl, "qrl", qrl, "Quasimetric learning: neighbours one step apart, all else pushed away.";
+    Crl, "crl", crl, "A contrastive critic of inner products.";
+    Gcbc, "gcbc", gcbc, "Goal-conditioned behavioural cloning; no distance.";
+    Gcivl, "gcivl", gcivl, "An expectile of the values of states.";
+    Gciql, "gciql", gciql, "An expectile of the values of states and actions.";
+    Hiql, "hiql", hiql, "A value and two policies: one names a waypoint, one goes there.";
+    Ddpg, "ddpg", ddpg, "Twin critics of −1 a step, hindsight goals.";
+    CLearning, "c-learning", c_learning, "A classifier of future states, taught by itself.";
 }
 
 impl Config {
-    /// The learners' names.
-    pub const NAMES: [&'static str; 2] = ["cmd1", "cmd2"];
-
-    /// The defaults of the learner called `name`.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "cmd1" => Some(Self::Cmd1(cmd1::Config::default())),
-            "cmd2" => Some(Self::Cmd2(cmd2::Config::default())),
-            _ => None,
-        }
+    /// The policy extraction of this learner, to read or replace; none where it has a fixed one.
+    pub fn extraction_mut(&mut self) -> Option<&mut Extraction> {
+        self.choices_mut().extraction_mut()
     }
 
-    /// The name of this learner.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Cmd1(_) => "cmd1",
-            Self::Cmd2(_) => "cmd2",
-        }
-    }
-
-    /// The policy extraction of this learner, to read or replace.
-    pub fn extraction_mut(&mut self) -> &mut crate::extraction::Extraction {
-        match self {
-            Self::Cmd1(config) => &mut config.extraction,
-            Self::Cmd2(config) => &mut config.extraction,
-        }
-    }
-
-    /// The phases of this learner, to read or replace.
-    pub fn phases_mut(&mut self) -> &mut Phases {
-        match self {
-            Self::Cmd1(config) => &mut config.phases,
-            Self::Cmd2(config) => &mut config.phases,
-        }
-    }
-
-    /// Builds the learner: checks its config against the problem and adds its parameters.
+    /// Chooses the extraction called `name` with its defaults; one that is in place stays as it is.
     ///
     /// # Errors
-    /// Choices that do not fit each other or the data.
-    pub fn build(&self, problem: Problem, parameters: &mut Parameters) -> Result<Learner> {
-        Ok(match self {
-            Self::Cmd1(config) => {
-                config.phases.check()?;
-                Learner::Cmd1(Box::new(cmd1::Cmd1::new(config, problem, parameters)?))
-            }
-            Self::Cmd2(config) => {
-                config.phases.check()?;
-                Learner::Cmd2(Box::new(cmd2::Cmd2::new(config, problem, parameters)?))
-            }
-        })
-    }
-}
-
-/// A built learner.
-pub enum Learner {
-    /// CMD-1.
-    Cmd1(Box<cmd1::Cmd1>),
-    /// CMD-2.
-    Cmd2(Box<cmd2::Cmd2>),
-}
-
-impl Algorithm for Learner {
-    fn declare<T: Scalar>(&self, program: &mut Program<T>) {
-        match self {
-            Self::Cmd1(learner) => learner.declare(program),
-            Self::Cmd2(learner) => learner.declare(program),
+    /// No such extraction, or a learner whose policy is its own.
+    pub fn set_extraction(&mut self, name: &str) -> Result<()> {
+        let chosen = Extraction::named(name)?;
+        let learner = self.name();
+        let Some(extraction) = self.extraction_mut() else {
+            return Err(Error::input(format!("`{learner}` learns its policy in its own way"))
+                .hint("leave the extraction out"));
+        };
+        if extraction.name() != name {
+            *extraction = chosen;
         }
+        Ok(())
     }
 
-    fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
-        match self {
-            Self::Cmd1(learner) => learner.learned(numbers),
-            Self::Cmd2(learner) => learner.learned(numbers),
-        }
+    /// The phases of this learner, to read or replace; none where it is all one.
+    pub fn phases_mut(&mut self) -> Option<&mut Phases> {
+        self.choices_mut().phases_mut()
     }
 }

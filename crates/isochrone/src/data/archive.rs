@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
 use zip::read::{ZipReadOptions, read_zipfile_from_stream_with_options};
 
@@ -36,7 +37,7 @@ const ENCRYPTED: u16 = 1;
 #[derive(Debug)]
 pub(super) struct Archive<R> {
     file: R,
-    entries: Vec<Entry>,
+    entries: Arc<[Entry]>,
     directory_start: u64,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct Entry {
 impl Archive<File> {
     /// Opens a file and reads its directory.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        Self::new(open_file(path)?)
+        Self::new(super::door::open_file(path)?)
     }
 }
 
@@ -68,7 +69,12 @@ impl<R: Read + Seek> Archive<R> {
         let directory = Directory::find(&mut file, size)?;
         let bytes = bytes_at(&mut file, directory.start, directory.size)?;
         let entries = parse_directory(&bytes, directory.entries)?;
-        Ok(Self { file, entries, directory_start: directory.start })
+        Ok(Self { file, entries: entries.into(), directory_start: directory.start })
+    }
+
+    /// The same archive by another handle of its file.
+    pub(super) fn again(&self, file: R) -> Self {
+        Self { file, entries: Arc::clone(&self.entries), directory_start: self.directory_start }
     }
 
     /// What stands in the archive.
@@ -104,17 +110,6 @@ impl<R: Read + Seek> Archive<R> {
     pub(super) fn check_headers(&mut self) -> Result<()> {
         self.entries.iter().try_for_each(|entry| entry.data_start(&mut self.file).map(drop))
     }
-}
-
-fn open_file(path: &Path) -> Result<File> {
-    let refused = |error: std::io::Error| {
-        Error::input(format!("cannot open the file: {}", error.to_string().to_lowercase()))
-    };
-    // A pipe or a device could be read for ever.
-    if !std::fs::metadata(path).map_err(refused)?.is_file() {
-        return Err(Error::input("expected a plain file"));
-    }
-    File::open(path).map_err(refused)
 }
 
 fn damaged(what: impl Into<String>) -> Error {
@@ -238,11 +233,11 @@ fn not_an_archive(file: &mut (impl Read + Seek)) -> Error {
     let mut first = [0; 6];
     let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read(&mut first)).unwrap_or(0);
     match &first[..read] {
-        [] => Error::input("the file is empty, expected npz"),
+        [] => Error::input("the file is empty, expected npz").hint("copy or save it again"),
         [b'P', b'K', ..] => damaged("the zip file has no end record"),
         [0x80, 2..=5, ..] => Error::input("the file is a pickle").hint(super::npy::CONVERT),
         [0x89, b'H', b'D', b'F', ..] => Error::input("the file is HDF5, expected npz")
-            .hint("convert it: `numpy.savez(file, states=…, terminals=…)`"),
+            .hint("convert it: `isochrone data convert FROM TO.npz`"),
         [0x93, b'N', b'U', b'M', b'P', b'Y'] => Error::input("the file is one npy array")
             .hint("save the arrays together: `numpy.savez(file, states=…, terminals=…)`"),
         _ => Error::input("the file is not npz: it has no zip end record")

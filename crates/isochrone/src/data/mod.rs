@@ -4,17 +4,32 @@
 //! trajectory may be a goal but never a start: its action has no successor.
 
 mod archive;
+pub mod arrays;
+mod d4rl;
+mod door;
+mod features;
+mod hdf5;
+mod inspect;
+#[cfg(feature = "parquet")]
+mod lerobot;
+mod minari;
 mod normalization;
 mod npy;
 pub mod npz;
 pub mod sampler;
 
+pub use door::{Choices, Format, Opened, Rows, open};
+pub use features::Features;
+pub use inspect::{Column, Inspection, Jumps, Lengths, SUSPICIOUS};
 pub use normalization::{Normalization, Scaling};
 
 use crate::error::{Error, Result};
 use crate::random::{Purpose, Stream};
 
 const SPLIT_PURPOSE: Purpose = Purpose(8);
+
+/// Most actions to choose from: each is a column.
+const MOST_CHOICES: usize = 1024;
 
 /// Recorded trajectories: rows of states, optionally with the actions taken in them.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +38,7 @@ pub struct Dataset {
     action_size: usize,
     states: Vec<f32>,
     actions: Vec<f32>,
+    one_hot: bool,
     last_rows: Vec<u32>,
     first_rows: Vec<u32>,
 }
@@ -42,12 +58,22 @@ impl Dataset {
         actions: Option<(Vec<f32>, usize)>,
         lengths: &[usize],
     ) -> Result<Self> {
+        Self::named("states", states, state_size, actions, lengths)
+    }
+
+    /// As [`Dataset::new`], with states that a file calls `key`.
+    fn named(
+        key: &str,
+        states: Vec<f32>,
+        state_size: usize,
+        actions: Option<(Vec<f32>, usize)>,
+        lengths: &[usize],
+    ) -> Result<Self> {
         let rows = lengths.iter().sum::<usize>();
         let (actions, action_size) = actions.unwrap_or_default();
-        check_shape("states", states.len(), rows, state_size)?;
+        check_shape(key, states.len(), rows, state_size)?;
         check_shape("actions", actions.len(), rows, action_size)?;
-        for (key, values, size) in
-            [("states", &states, state_size), ("actions", &actions, action_size)]
+        for (key, values, size) in [(key, &states, state_size), ("actions", &actions, action_size)]
         {
             check_values(key, values, size, |value| value.is_finite(), "a finite number")
                 .map_err(|error| error.hint("drop the row, or the trajectory it belongs to"))?;
@@ -72,7 +98,69 @@ impl Dataset {
             last_rows.extend(std::iter::repeat_n((first + length - 1) as u32, length));
             first += length;
         }
-        Ok(Self { state_size, action_size, states, actions, last_rows, first_rows })
+        let one_hot = false;
+        Ok(Self { state_size, action_size, states, actions, one_hot, last_rows, first_rows })
+    }
+
+    /// As [`Dataset::new`], each action one of `count`: it becomes a row of 0 with a 1 at its place.
+    ///
+    /// # Errors
+    /// As [`Dataset::new`]; no action or too many to choose from, or a number that names none.
+    pub fn with_choices(
+        states: Vec<f32>,
+        state_size: usize,
+        (choices, count): (&[u32], usize),
+        lengths: &[usize],
+    ) -> Result<Self> {
+        if count == 0 || count > MOST_CHOICES {
+            return Err(Error::input(format!(
+                "`actions` chooses among {count}, expected 1 to {MOST_CHOICES}"
+            ))
+            .hint("number the actions from 0 without gaps"));
+        }
+        if let Some(row) = choices.iter().position(|&choice| choice as usize >= count) {
+            let found = choices[row];
+            return Err(Error::input(format!(
+                "`actions` row {row} is `{found}`, expected 0 to {}",
+                count - 1
+            )));
+        }
+        let mut actions = vec![0.0; choices.len() * count];
+        for (row, &choice) in choices.iter().enumerate() {
+            actions[row * count + choice as usize] = 1.0;
+        }
+        let dataset = Self::new(states, state_size, Some((actions, count)), lengths)?;
+        Ok(Self { one_hot: true, ..dataset })
+    }
+
+    /// The same data, whose actions are declared to be one-hot.
+    ///
+    /// # Errors
+    /// Names the first row that is not one 1 among 0.
+    pub fn declared_one_hot(self) -> Result<Self> {
+        if self.action_size == 0 {
+            return Err(Error::input("one-hot actions are declared, the data have none")
+                .hint("leave `data.actions` out"));
+        }
+        let sound = |row: &[f32]| {
+            row.iter().all(|&x| x == 0.0 || x == 1.0) && row.iter().sum::<f32>() == 1.0
+        };
+        match self.actions.chunks_exact(self.action_size).position(|row| !sound(row)) {
+            None => Ok(Self { one_hot: true, ..self }),
+            Some(row) => Err(Error::input(format!(
+                "`actions` row {row} is `{:?}`, expected one 1 and else 0",
+                self.action(row)
+            ))
+            .hint(
+                "the last row of a trajectory needs an action too; leave `data.actions` out for \
+                   continuous actions",
+            )),
+        }
+    }
+
+    /// How many actions there are to choose from, where they are discrete and stand as one-hot rows.
+    pub fn choices(&self) -> Option<usize> {
+        self.one_hot.then_some(self.action_size)
     }
 
     /// How many rows.
@@ -167,7 +255,9 @@ impl Dataset {
         let actions = rows().flat_map(|row| self.action(row).iter().copied()).collect();
         let lengths: Vec<usize> =
             chosen.iter().map(|&index| self.trajectory(index).len()).collect();
-        Self::new(states, self.state_size, Some((actions, self.action_size)), &lengths).ok()
+        Self::new(states, self.state_size, Some((actions, self.action_size)), &lengths)
+            .ok()
+            .map(|side| Self { one_hot: self.one_hot, ..side })
     }
 
     /// The trajectory that `row` belongs to.
@@ -224,6 +314,25 @@ mod tests {
         }
         let one = Dataset::new(vec![0.0; 4], 1, None, &[4]).unwrap();
         assert!(one.split(0.1, 1).unwrap_err().to_string().contains("data.validation"));
+    }
+
+    #[test]
+    fn discrete_actions_become_one_hot_and_stay_discrete_in_a_split() {
+        let states = vec![0.0; 8];
+        let dataset = Dataset::with_choices(states, 1, (&[0, 2, 1, 0, 2, 2, 1, 0], 3), &[4, 4]);
+        let dataset = dataset.unwrap();
+        assert_eq!(dataset.choices(), Some(3));
+        assert_eq!(dataset.action(1), [0.0, 0.0, 1.0]);
+        let (training, validation) = dataset.split(0.5, 1).unwrap();
+        assert_eq!((training.choices(), validation.unwrap().choices()), (Some(3), Some(3)));
+        let wrong = Dataset::with_choices(vec![0.0; 2], 1, (&[0, 3], 3), &[2]).unwrap_err();
+        assert!(wrong.to_string().contains("row 1 is `3`, expected 0 to 2"), "{wrong}");
+        let declared = |actions: Vec<f32>| {
+            Dataset::new(vec![0.0; 2], 1, Some((actions, 2)), &[2]).unwrap().declared_one_hot()
+        };
+        assert_eq!(declared(vec![0.0, 1.0, 1.0, 0.0]).unwrap().choices(), Some(2));
+        let wrong = declared(vec![0.0, 1.0, 0.5, 0.5]).unwrap_err().to_string();
+        assert!(wrong.contains("`actions` row 1"), "{wrong}");
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Input normalization: z = (x − shift) · scale, fitted on the data and kept in the model.
+//! Input normalization: z = (x − shift) · scale, fitted on the data and kept in the model, and the
+//! features beside it.
 
 use serde::{Deserialize, Serialize};
 
-use super::Dataset;
+use super::{Dataset, Features};
 
 /// How states are brought to a common scale before a network sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -24,6 +25,12 @@ pub struct Normalization {
     pub shift: Vec<f32>,
     /// Multiplied after; 1 where a coordinate is constant.
     pub scale: Vec<f32>,
+    /// What networks see beside the coordinates, or in their place.
+    #[serde(default)]
+    pub features: Features,
+    /// The directions of Fourier features; they follow from `features` and are not written.
+    #[serde(skip)]
+    directions: Vec<f32>,
 }
 
 impl Normalization {
@@ -48,16 +55,33 @@ impl Normalization {
                 }
             })
             .unzip();
-        Self { shift, scale }
+        Self::new(shift, scale)
     }
 
-    /// Normalizes one state into `target`.
+    /// The normalization of this shift and scale, without features.
+    pub fn new(shift: Vec<f32>, scale: Vec<f32>) -> Self {
+        Self { shift, scale, features: Features::None, directions: Vec::new() }
+    }
+
+    /// The same with features.
+    #[must_use]
+    pub fn with(self, features: Features) -> Self {
+        Self { directions: features.directions(), features, ..self }
+    }
+
+    /// Numbers that a network sees of a state.
+    pub fn width(&self) -> usize {
+        self.features.width(self.shift.len())
+    }
+
+    /// Writes what networks see of one state into `target`.
     pub fn apply(&self, state: &[f32], target: &mut [f32]) {
         for (((target, &x), &shift), &scale) in
             target.iter_mut().zip(state).zip(&self.shift).zip(&self.scale)
         {
             *target = (x - shift) * scale;
         }
+        self.features.write(&self.directions, state, target);
     }
 }
 
@@ -83,5 +107,50 @@ mod tests {
         let mut target = [0.0; 2];
         range.apply(&[4.0, 5.0], &mut target);
         assert_eq!(target, [1.0, 0.0]);
+    }
+
+    #[test]
+    fn ramps_take_the_place_of_coordinates_and_waves_stand_beside_them() {
+        let dataset = Dataset::new(vec![0., 5., 2., 5., 4., 5.], 2, None, &[3]).unwrap();
+        let plain = Normalization::fit(&dataset, Scaling::Range);
+        let ramps = Features::Ramps { count: 3, from: -1.0, to: 1.0, width: 2.0 };
+        let ramps = plain.clone().with(ramps);
+        let mut target = vec![0.0; ramps.width()];
+        ramps.apply(&[1.0, 5.0], &mut target);
+        let expected = [1.0, 0.5, 0.0, 3.0, 2.5, 2.0].map(f32::tanh);
+        target.iter().zip(expected).for_each(|(a, b)| assert!((a - b).abs() < 1e-6));
+        let fourier = Features::Fourier { axes: vec![1], count: 4, length: 3.0 };
+        let fourier = plain.with(fourier);
+        assert_eq!(fourier.width(), 10);
+        let see = |state: [f32; 2]| {
+            let mut target = vec![0.0; 10];
+            fourier.apply(&state, &mut target);
+            target
+        };
+        let (here, there) = (see([4.0, 5.0]), see([0.0, 5.0]));
+        assert_eq!(here[..2], [1.0, 0.0]);
+        assert_eq!(here[2..], there[2..], "waves of the second coordinate alone");
+        for pair in here[2..].chunks(2) {
+            assert!((pair[0].hypot(pair[1]) - 1.0).abs() < 1e-6);
+        }
+        assert_ne!(here[2..], see([4.0, 5.1])[2..]);
+    }
+
+    #[test]
+    fn features_that_do_not_fit_are_refused_by_their_key() {
+        let ramps = |count, from, to, width| Features::Ramps { count, from, to, width };
+        let fourier = |axis, length| Features::Fourier { axes: vec![axis], count: 2, length };
+        for (wrong, key) in [
+            (ramps(1, 0.0, 1.0, 1.0), "count"),
+            (ramps(3, 1.0, 1.0, 1.0), "to"),
+            (ramps(3, 0.0, f64::NAN, 1.0), "to"),
+            (ramps(3, 0.0, 1.0, 0.0), "width"),
+            (fourier(2, 1.0), "axes"),
+            (fourier(0, -1.0), "length"),
+        ] {
+            let error = wrong.check(2).unwrap_err().to_string();
+            assert!(error.contains(&format!("data.features.{key}")), "{error}");
+        }
+        assert!(fourier(1, 2.0).check(2).is_ok() && ramps(2, 0.0, 1.0, 1.0).check(2).is_ok());
     }
 }

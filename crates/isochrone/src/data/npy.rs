@@ -48,6 +48,11 @@ impl Item {
         }
     }
 
+    /// Whether it holds whole numbers, truth values apart.
+    pub(super) fn is_whole(self) -> bool {
+        matches!(self, Self::Byte | Self::Int32 | Self::Int64)
+    }
+
     fn bytes(self) -> usize {
         match self {
             Self::Bool | Self::Byte => 1,
@@ -63,6 +68,30 @@ pub(super) struct Header {
     pub(super) item: Item,
     pub(super) shape: Vec<usize>,
     count: usize,
+}
+
+impl Header {
+    /// The header of `count` flags stored as `item`.
+    pub(super) fn of_flags(item: Item, count: usize) -> Self {
+        Self { item, shape: vec![count], count }
+    }
+
+    /// Rows and columns of array `key`, which must be a matrix.
+    pub(super) fn matrix(&self, key: &str) -> Result<(usize, usize)> {
+        match *self.shape {
+            [_, 0] => Err(Error::input(format!("`{key}` has no numbers in a row"))),
+            [rows, size] => Ok((rows, size)),
+            _ => Err(not_a_matrix(key, self.shape.len())),
+        }
+    }
+}
+
+/// The complaint about an array that is no matrix.
+pub(super) fn not_a_matrix(key: &str, dimensions: usize) -> Error {
+    Error::input(format!(
+        "`{key}` has {dimensions} dimensions, expected 2: rows and numbers in a row"
+    ))
+    .hint(format!("save `{key}.reshape(len({key}), -1)`"))
 }
 
 /// Reads and checks the header of array `key`, which takes `size` bytes in all.
@@ -253,16 +282,37 @@ pub(super) fn numbers(reader: &mut dyn Read, header: &Header, key: &str) -> Resu
         return Err(Error::input(format!("`{key}` has dtype `{found}`, expected `<f4` or `<f8`"))
             .hint(format!("save `{key}.astype('<f4')`")));
     }
+    if header.item == Item::Float32 {
+        let mut values = room(header, key)?;
+        let take = |bytes: &[[u8; 4]]| {
+            values.extend(bytes.iter().map(|&bytes| f32::from_le_bytes(bytes)));
+            Ok(())
+        };
+        return chunks(reader, header.count, key, take).map(|()| values);
+    }
     let columns = header.shape.last().copied().unwrap_or(1).max(1);
-    decode(reader, header, key, |at, value| {
-        let narrow = value as f32;
-        if value.is_finite() && !narrow.is_finite() {
-            let (row, column) = (at / columns, at % columns);
-            let place = format!("`{key}` row {row} column {column} is `{value:e}`");
-            return Err(Error::input(format!("{place}, too large for 32 bits")));
-        }
-        Ok(narrow)
-    })
+    decode(reader, header, key, |at, value| narrowed(at, value, columns, key))
+}
+
+/// Numbers of 64 bits as 32-bit.
+pub(super) fn narrow(values: &[f64], columns: usize, key: &str) -> Result<Vec<f32>> {
+    values.iter().enumerate().map(|(at, &value)| narrowed(at, value, columns, key)).collect()
+}
+
+fn narrowed(at: usize, value: f64, columns: usize, key: &str) -> Result<f32> {
+    let narrow = value as f32;
+    if value.is_finite() && !narrow.is_finite() {
+        let (row, column) = (at / columns, at % columns);
+        let place = format!("`{key}` row {row} column {column} is `{value:e}`");
+        return Err(Error::input(format!("{place}, too large for 32 bits"))
+            .hint("scale the column, or drop the row"));
+    }
+    Ok(narrow)
+}
+
+/// Reads the numbers of an array of any known dtype, with all their digits.
+pub(super) fn wide(reader: &mut dyn Read, header: &Header, key: &str) -> Result<Vec<f64>> {
+    decode(reader, header, key, |_, value| Ok(value))
 }
 
 /// Reads an array of flags: any known dtype, every value 0 or 1.
@@ -271,8 +321,21 @@ pub(super) fn flags(reader: &mut dyn Read, header: &Header, key: &str) -> Result
         if value == 0.0 || value == 1.0 {
             return Ok(value == 1.0);
         }
-        Err(Error::input(format!("`{key}` row {row} is `{value}`, expected 0 or 1")))
+        Err(Error::input(format!("`{key}` row {row} is `{value}`, expected 0 or 1"))
+            .hint(format!("`{key}` is 1 on the last row of each trajectory, else 0")))
     })
+}
+
+/// Room for all numbers of an array, or an error where the memory has none.
+fn room<T>(header: &Header, key: &str) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    match values.try_reserve_exact(header.count) {
+        Ok(()) => Ok(values),
+        Err(_) => Err(Error::memory(format!(
+            "`{key}` has {} numbers, too many for the memory",
+            header.count
+        ))),
+    }
 }
 
 /// Passes every number through `convert`; exact but for whole numbers beyond 2⁵³.
@@ -282,10 +345,7 @@ fn decode<T>(
     key: &str,
     convert: impl Fn(usize, f64) -> Result<T>,
 ) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(header.count).map_err(|_| {
-        Error::memory(format!("`{key}` has {} numbers, too many for the memory", header.count))
-    })?;
+    let mut values = room(header, key)?;
     let mut push = |value| {
         values.push(convert(values.len(), value)?);
         Ok(())
@@ -301,21 +361,29 @@ fn decode<T>(
     Ok(values)
 }
 
-/// Gives the bytes of each of `count` items to `take`, and checks that nothing follows.
+/// Gives the bytes of each of `count` items to `take`.
 fn each<const WIDTH: usize>(
     reader: &mut dyn Read,
     count: usize,
     key: &str,
     mut take: impl FnMut([u8; WIDTH]) -> Result<()>,
 ) -> Result<()> {
+    chunks(reader, count, key, |items| items.iter().try_for_each(|&item| take(item)))
+}
+
+/// Gives the bytes of `count` items to `take`, many at a time, and checks that nothing follows.
+fn chunks<const WIDTH: usize>(
+    reader: &mut dyn Read,
+    count: usize,
+    key: &str,
+    mut take: impl FnMut(&[[u8; WIDTH]]) -> Result<()>,
+) -> Result<()> {
     let mut left = count * WIDTH;
     let mut chunk = vec![0; CHUNK.min(left)];
     while left > 0 {
         let bytes = chunk.len().min(left);
         fill(reader, &mut chunk[..bytes], key)?;
-        for &item in chunk[..bytes].as_chunks::<WIDTH>().0 {
-            take(item)?;
-        }
+        take(chunk[..bytes].as_chunks::<WIDTH>().0)?;
         left -= bytes;
     }
     // The checksum of an archive is compared where its entry ends.
@@ -477,7 +545,11 @@ mod tests {
         let data = |value: f64| [0.1f64.to_le_bytes(), value.to_le_bytes()].concat();
         assert_eq!(read(&array(text, &data(-2.5))).unwrap().1, [0.1, -2.5]);
         let error = complaint(text, &data(1e300));
-        assert_eq!(error, "`states` row 0 column 1 is `1e300`, too large for 32 bits");
+        assert_eq!(
+            error,
+            "`states` row 0 column 1 is `1e300`, too large for 32 bits; hint: scale the column, or drop \
+             the row"
+        );
     }
 
     #[test]
@@ -495,7 +567,7 @@ mod tests {
             assert_eq!(read(&data).unwrap(), [false, true, false]);
             data[2 * width] = 2;
             let error = read(&data).unwrap_err().to_string();
-            assert_eq!(error, "`terminals` row 2 is `2`, expected 0 or 1");
+            assert!(error.starts_with("`terminals` row 2 is `2`, expected 0 or 1"), "{error}");
         }
     }
 

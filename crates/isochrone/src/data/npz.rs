@@ -1,7 +1,8 @@
 //! Trajectories in numpy's npz: `states`, `terminals` and, where known, `actions`.
 //!
 //! `states` is rows × n (`observations` is the same), `terminals` is 1 on the last row of each
-//! trajectory and 0 elsewhere, `actions` is rows × m within [−1, 1]. Other keys are left alone.
+//! trajectory and 0 elsewhere, `actions` is rows × m within [−1, 1], or one whole number a row that
+//! says which of n discrete actions was taken. Other keys are left alone.
 //! The layout is OGBench's. Files may be hostile: see [`read`].
 
 use std::fs::File;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::archive::Archive;
+use super::door::{Rows, missing, narrowed, same_rows};
 use super::{Dataset, npy};
 use crate::error::{Error, Result, changes};
 
@@ -18,6 +20,7 @@ use crate::error::{Error, Result, changes};
 const STATES: [&str; 2] = ["states", "observations"];
 const ACTIONS: &str = "actions";
 const TERMINALS: &str = "terminals";
+const VALIDS: &str = "valids";
 /// Names others give to these keys; only ever used in a hint.
 const SYNONYMS: [(&str, &[&str]); 2] = [
     ("states", &["obs", "observation", "state", "s", "x"]),
@@ -25,8 +28,6 @@ const SYNONYMS: [(&str, &[&str]); 2] = [
 ];
 /// Endings of pickles.
 const PICKLES: [&str; 6] = ["pkl", "pickle", "pt", "pth", "joblib", "ckpt"];
-/// Most keys listed in a complaint.
-const MOST_LISTED: usize = 20;
 /// Room for headers when deciding whether an entry needs 64-bit sizes.
 const LARGE_ENTRY: usize = u32::MAX as usize - (1 << 16);
 
@@ -41,35 +42,112 @@ const LARGE_ENTRY: usize = u32::MAX as usize - (1 << 16);
 /// 1, rows after the last terminal, and everything that [`Dataset::new`] refuses.
 pub fn read(path: &Path) -> Result<Dataset> {
     refuse_pickle_by_name(path)
-        .and_then(|()| Archive::open(path))
-        .and_then(|mut archive| read_archive(&mut archive))
+        .and_then(|()| read_rows(path, &mut Vec::new()))
+        .and_then(Rows::check)
         .map_err(|error| error.in_file(path))
 }
 
-fn read_archive<R: Read + Seek>(archive: &mut Archive<R>) -> Result<Dataset> {
-    archive.check_headers()?;
-    refuse_torch(archive)?;
-    let states = states_key(archive)?;
-    find(archive, TERMINALS).ok_or_else(|| missing(archive, TERMINALS))?;
-    if find(archive, "valids").is_some() {
-        return Err(Error::input("`valids` marks OGBench's compact form, expected the plain one")
-            .hint("save the dataset as `ogbench.load_dataset` reads it from its own file"));
-    }
-    let (values, rows, size) = read_matrix(archive, states)?;
-    let actions = match find(archive, ACTIONS) {
-        None => None,
-        Some(_) => {
-            let (values, found, size) = read_matrix(archive, ACTIONS)?;
-            same_rows(ACTIONS, found, states, rows)?;
-            Some((values, size))
-        }
-    };
-    let ends = read_flags(archive, TERMINALS)?;
-    same_rows(TERMINALS, ends.len(), states, rows)?;
-    Dataset::new(values, size, actions, &lengths(&ends)?)
+/// Reads the rows of a file without a look at their values; what was converted goes to `notes`.
+pub(super) fn read_rows(path: &Path, notes: &mut Vec<String>) -> Result<Rows> {
+    // Two handles: arrays are unpacked on two threads.
+    let mut archive = Archive::open(path)?;
+    let mut other = archive.again(super::door::open_file(path)?);
+    read_archive(&mut archive, &mut other, notes)
 }
 
-fn refuse_pickle_by_name(path: &Path) -> Result<()> {
+/// Reads states by one handle of an archive and, at the same time, all else by the other.
+fn read_archive<R: Read + Seek + Send>(
+    archive: &mut Archive<R>,
+    other: &mut Archive<R>,
+    notes: &mut Vec<String>,
+) -> Result<Rows> {
+    archive.check_headers()?;
+    refuse_torch(archive)?;
+    let states_key = states_key(archive)?;
+    find(archive, TERMINALS).ok_or_else(|| absent(archive, TERMINALS))?;
+    let (states, beside) = rayon::join(|| read_matrix(archive, states_key), || Beside::read(other));
+    let states = states?.noted(states_key, notes);
+    let Beside { actions, mut ends, valid } = beside?;
+    let Matrix { values: actions, size: action_size, whole, .. } = match actions {
+        None => Matrix::default(),
+        Some(actions) => {
+            same_rows(ACTIONS, actions.rows, states_key, states.rows)?;
+            actions.noted(ACTIONS, notes)
+        }
+    };
+    same_rows(TERMINALS, ends.len(), states_key, states.rows)?;
+    if let Some(valid) = valid {
+        same_rows(VALIDS, valid.len(), states_key, states.rows)?;
+        ends = last_rows(&ends, &valid)?;
+        notes.push("`valids` marks OGBench's compact form; trajectories end where it is 0".into());
+    }
+    Ok(Rows {
+        states: states.values,
+        state_size: states.size,
+        states_key: states_key.to_owned(),
+        actions,
+        action_size,
+        discrete: whole,
+        lengths: lengths(&ends)?,
+    })
+}
+
+/// What an archive holds beside its states.
+struct Beside {
+    actions: Option<Matrix>,
+    ends: Vec<bool>,
+    valid: Option<Vec<bool>>,
+}
+
+impl Beside {
+    fn read<R: Read + Seek>(archive: &mut Archive<R>) -> Result<Self> {
+        let has = |archive: &Archive<R>, key| find(archive, key).is_some();
+        let actions = has(archive, ACTIONS).then(|| read_matrix(archive, ACTIONS)).transpose()?;
+        let ends = read_flags(archive, TERMINALS)?;
+        let valid = has(archive, VALIDS).then(|| read_flags(archive, VALIDS)).transpose()?;
+        Ok(Self { actions, ends, valid })
+    }
+}
+
+/// Numbers in rows, and how they were kept in the file.
+#[derive(Default)]
+struct Matrix {
+    values: Vec<f32>,
+    rows: usize,
+    size: usize,
+    wide: bool,
+    /// One whole number a row.
+    whole: bool,
+}
+
+impl Matrix {
+    fn noted(self, key: &str, notes: &mut Vec<String>) -> Self {
+        notes.extend(self.wide.then(|| narrowed(key)));
+        self
+    }
+}
+
+/// The last rows of OGBench's compact form: `valids` is 0 there, and `terminals` is 1 there and on
+/// the row before.
+fn last_rows(terminals: &[bool], valid: &[bool]) -> Result<Vec<bool>> {
+    let ends: Vec<bool> = valid.iter().map(|valid| !valid).collect();
+    for (row, &terminal) in terminals.iter().enumerate() {
+        let expected = ends[row] || ends.get(row + 1).is_some_and(|&end| end);
+        if terminal != expected {
+            return Err(Error::input(format!(
+                "`{TERMINALS}` row {row} is {}, expected {}: where `{VALIDS}` is 0, and on the \
+                 row before, it is 1",
+                u8::from(terminal),
+                u8::from(expected)
+            ))
+            .hint("drop `valids` if `terminals` alone marks the last rows"));
+        }
+    }
+    Ok(ends)
+}
+
+/// Refuses a file whose ending says that it is a pickle.
+pub(super) fn refuse_pickle_by_name(path: &Path) -> Result<()> {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     if !PICKLES.contains(&ending.to_ascii_lowercase().as_str()) {
         return Ok(());
@@ -94,7 +172,7 @@ fn find<R: Read + Seek>(archive: &Archive<R>, key: &str) -> Option<usize> {
 
 fn states_key<R: Read + Seek>(archive: &Archive<R>) -> Result<&'static str> {
     let mut found = STATES.into_iter().filter(|key| find(archive, key).is_some());
-    let key = found.next().ok_or_else(|| missing(archive, STATES[0]))?;
+    let key = found.next().ok_or_else(|| absent(archive, STATES[0]))?;
     match found.next() {
         None => Ok(key),
         Some(other) => Err(Error::input(format!("both `{key}` and `{other}` are there"))
@@ -102,23 +180,14 @@ fn states_key<R: Read + Seek>(archive: &Archive<R>) -> Result<&'static str> {
     }
 }
 
-/// The complaint about a key that is not there, with the keys that are and the nearest of them.
-fn missing<R: Read + Seek>(archive: &Archive<R>, key: &str) -> Error {
+/// The complaint about a key that is not there.
+fn absent<R: Read + Seek>(archive: &Archive<R>, key: &str) -> Error {
     let found = keys(archive).collect::<Vec<_>>();
-    let shown = |name: &&str| format!("`{}`", name.chars().take(40).collect::<String>());
-    let mut list = found.iter().take(MOST_LISTED).map(shown).collect::<Vec<_>>().join(", ");
-    if found.len() > MOST_LISTED {
-        list += &format!(" and {} more", found.len() - MOST_LISTED);
-    }
-    if found.is_empty() {
-        list = "no arrays".into();
-    }
-    let hint = match (nearest(&found, key), key) {
-        (Some(near), _) => format!("is `{near}` meant? save it as `{key}`"),
-        (None, TERMINALS) => "`terminals` is 1 on the last row of each trajectory, else 0".into(),
-        (None, _) => "save it with `numpy.savez(file, states=…, terminals=…)`".into(),
+    let otherwise = match key {
+        TERMINALS => "`terminals` is 1 on the last row of each trajectory, else 0",
+        _ => "save it with `numpy.savez(file, states=…, terminals=…)`",
     };
-    Error::input(format!("no key `{key}`, found {list}")).hint(hint)
+    missing(key, &found, nearest(&found, key), otherwise)
 }
 
 fn nearest<'a>(found: &[&'a str], key: &str) -> Option<&'a str> {
@@ -132,27 +201,26 @@ fn nearest<'a>(found: &[&'a str], key: &str) -> Option<&'a str> {
 }
 
 fn index<R: Read + Seek>(archive: &Archive<R>, key: &str) -> Result<usize> {
-    find(archive, key).ok_or_else(|| missing(archive, key))
+    find(archive, key).ok_or_else(|| absent(archive, key))
 }
 
-fn read_matrix<R: Read + Seek>(
-    archive: &mut Archive<R>,
-    key: &str,
-) -> Result<(Vec<f32>, usize, usize)> {
+fn read_matrix<R: Read + Seek>(archive: &mut Archive<R>, key: &str) -> Result<Matrix> {
     let index = index(archive, key)?;
     archive.read(index, |reader, entry| {
         let header = npy::header(reader, key, entry.size)?;
-        let &[rows, size] = header.shape.as_slice() else {
-            return Err(Error::input(format!(
-                "`{key}` has {} dimensions, expected 2: rows and numbers in a row",
-                header.shape.len()
-            ))
-            .hint(format!("save `{key}.reshape(len({key}), -1)`")));
+        let (rows, size) = match header.shape[..] {
+            // Which action was taken, one whole number a row.
+            [rows] if key == ACTIONS && header.item.is_whole() => (rows, 1),
+            _ => header.matrix(key)?,
         };
-        if size == 0 {
-            return Err(Error::input(format!("`{key}` has no numbers in a row")));
-        }
-        Ok((npy::numbers(reader, &header, key)?, rows, size))
+        let wide = header.item == npy::Item::Float64;
+        let whole = key == ACTIONS && header.item.is_whole() && size == 1;
+        let values = if whole {
+            npy::wide(reader, &header, key)?.into_iter().map(|value| value as f32).collect()
+        } else {
+            npy::numbers(reader, &header, key)?
+        };
+        Ok(Matrix { values, rows, size, wide, whole })
     })
 }
 
@@ -169,14 +237,6 @@ fn read_flags<R: Read + Seek>(archive: &mut Archive<R>, key: &str) -> Result<Vec
     })
 }
 
-fn same_rows(key: &str, found: usize, states: &str, rows: usize) -> Result<()> {
-    if found == rows {
-        return Ok(());
-    }
-    Err(Error::input(format!("`{key}` has {found} rows, `{states}` has {rows}"))
-        .hint("every key has one row for each state, the last of a trajectory included"))
-}
-
 fn lengths(ends: &[bool]) -> Result<Vec<usize>> {
     if ends.last() == Some(&false) {
         let first = ends.iter().rposition(|&end| end).map_or(0, |last| last + 1);
@@ -189,15 +249,34 @@ fn lengths(ends: &[bool]) -> Result<Vec<usize>> {
     Ok(ends.split_inclusive(|&end| end).map(<[bool]>::len).collect())
 }
 
-/// Writes a dataset as plain, unpacked npz: the whole file, or none and what was there before.
+/// Writes a dataset as plain, unpacked npz, with OGBench's keys: the whole file, or none and what
+/// was there before.
 ///
 /// The bytes are a function of the dataset alone.
 ///
 /// # Errors
 /// [`Error::Disk`] where the system refuses.
 pub fn write(path: &Path, dataset: &Dataset) -> Result<()> {
+    write_as(path, STATES[0], dataset, &[])
+}
+
+/// An array beside the dataset's own: its key, the numbers in a row, and its rows.
+pub type Further<'a> = (&'a str, usize, &'a [f32]);
+
+/// As [`write`], with OGBench's key for states and `further` arrays beside them.
+///
+/// # Errors
+/// As [`write`].
+///
+/// # Panics
+/// Where an array has not as many rows as the dataset.
+pub fn write_observations(path: &Path, dataset: &Dataset, further: &[Further<'_>]) -> Result<()> {
+    write_as(path, STATES[1], dataset, further)
+}
+
+fn write_as(path: &Path, key: &str, dataset: &Dataset, further: &[Further<'_>]) -> Result<()> {
     let temporary = beside(path);
-    let written = write_file(&temporary, dataset)
+    let written = write_file(&temporary, key, dataset, further)
         .map_err(|error| Error::disk("write", path, error))
         .and_then(|()| {
             std::fs::rename(&temporary, path).map_err(|e| Error::disk("rename", path, e))
@@ -225,13 +304,29 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-fn write_file(path: &Path, dataset: &Dataset) -> io::Result<()> {
+fn write_file(
+    path: &Path,
+    key: &str,
+    dataset: &Dataset,
+    further: &[Further<'_>],
+) -> io::Result<()> {
     let file = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut archive = ZipWriter::new(Held { file, position: 0, failed: None });
     let (rows, size) = (dataset.rows(), dataset.action_size());
-    write_matrix(&mut archive, STATES[0], dataset.states(), &[rows, dataset.state_size()])?;
-    if size > 0 {
+    write_matrix(&mut archive, key, dataset.states(), &[rows, dataset.state_size()])?;
+    if dataset.choices().is_some() {
+        archive.start_file(format!("{ACTIONS}.npy"), options(8 * rows))?;
+        npy::write_header(&mut archive, npy::Item::Int64, &[rows])?;
+        for row in dataset.actions().chunks_exact(size) {
+            let choice = row.iter().position(|&x| x == 1.0).unwrap_or_default();
+            archive.write_all(&(choice as i64).to_le_bytes())?;
+        }
+    } else if size > 0 {
         write_matrix(&mut archive, ACTIONS, dataset.actions(), &[rows, size])?;
+    }
+    for &(key, width, values) in further {
+        assert_eq!(values.len(), rows * width, "`{key}` beside {rows} rows");
+        write_matrix(&mut archive, key, values, &[rows, width])?;
     }
     archive.start_file(format!("{TERMINALS}.npy"), options(rows))?;
     npy::write_header(&mut archive, npy::Item::Bool, &[rows])?;
@@ -366,7 +461,9 @@ mod tests {
 
     /// As [`read`], from memory.
     fn read_bytes(bytes: &[u8]) -> Result<Dataset> {
-        read_archive(&mut Archive::new(io::Cursor::new(bytes))?)
+        let mut archive = Archive::new(io::Cursor::new(bytes))?;
+        let mut other = archive.again(io::Cursor::new(bytes));
+        read_archive(&mut archive, &mut other, &mut Vec::new())?.check()
     }
 
     fn stored(arrays: &[(&str, npy::Item, &[usize], &[u8])]) -> Vec<u8> {
@@ -507,7 +604,11 @@ mod tests {
         says(&[states, ("terminals", Bool, &[4], &[0, 1, 0, 0])], "rows 2 to 3 belong to no whole");
         says(&[states, ("terminals", Bool, &[4], &[0; 4])], "rows 0 to 3 belong to no whole");
         says(&[states, ("terminals", Bool, &[4], &[1; 4])], "no trajectory has two rows");
-        says(&[states, ends, ("valids", Bool, &[4], &[1; 4])], "OGBench's compact form");
+        says(
+            &[states, ends, ("valids", Bool, &[4], &[1; 4])],
+            "`terminals` row 1 is 1, expected 0",
+        );
+        says(&[states, ends, ("valids", Bool, &[3], &[1; 3])], "`valids` has 3 rows");
         let short = ("actions", Float32, &[3, 1][..], &four[..12]);
         says(&[states, short, ends], "`actions` has 3 rows, `states` has 4");
         let wide = ("actions", Float32, &[4, 1][..], &four[..]);
@@ -516,6 +617,19 @@ mod tests {
         let holed = ("states", Float32, &[2, 2][..], &holed[..]);
         let end = ("terminals", Bool, &[2][..], &[0, 1][..]);
         says(&[holed, end], "`states` row 0 column 1 is `NaN`, expected a finite number");
+    }
+
+    #[test]
+    fn the_compact_form_ends_a_trajectory_where_valids_is_0() {
+        let states = floats(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let compact = stored(&[
+            ("observations", npy::Item::Float32, &[7, 1], &states),
+            ("terminals", npy::Item::Float32, &[7], &floats(&[0., 1., 1., 0., 0., 1., 1.])),
+            ("valids", npy::Item::Float32, &[7], &floats(&[1., 1., 0., 1., 1., 1., 0.])),
+        ]);
+        let dataset = Bench::new().read(&compact).unwrap();
+        assert_eq!(dataset.trajectories(), 2);
+        assert_eq!((dataset.trajectory(0), dataset.trajectory(1)), (0..3, 3..7));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Dataset, Normalization};
+use crate::error::{Error, Result};
 use crate::random::{Purpose, Stream, below, normals};
 
 /// The law of the offset between a start and its future goal.
@@ -42,7 +43,7 @@ impl From<First> for u8 {
 impl TryFrom<u8> for First {
     type Error = String;
 
-    fn try_from(value: u8) -> Result<Self, String> {
+    fn try_from(value: u8) -> std::result::Result<Self, String> {
         match value {
             0 => Ok(Self::Zero),
             1 => Ok(Self::One),
@@ -67,10 +68,12 @@ impl Default for Offsets {
     }
 }
 
-/// Where the goals of a policy come from; the three shares sum to one.
+/// Where the goals of a policy or a value come from; the shares sum to one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GoalMix {
+    /// Share of goals that are the start itself.
+    pub current: f64,
     /// Share of goals from the start's future, by [`Offsets`].
     pub future: f64,
     /// Share of goals uniform over the rest of the start's trajectory.
@@ -81,7 +84,67 @@ pub struct GoalMix {
 
 impl Default for GoalMix {
     fn default() -> Self {
-        Self { future: 0.5, trajectory: 0.0, random: 0.5 }
+        Self { current: 0.0, future: 0.5, trajectory: 0.0, random: 0.5 }
+    }
+}
+
+impl GoalMix {
+    /// The mix that learners of values are published with.
+    pub const VALUES: Self = Self { current: 0.2, future: 0.5, trajectory: 0.0, random: 0.3 };
+
+    /// Checks that all are shares and sum to one; `key` is where they stand in a config.
+    ///
+    /// # Errors
+    /// Names the key and the shares.
+    pub fn check(&self, key: &str) -> Result<()> {
+        let shares = [self.current, self.future, self.trajectory, self.random];
+        let sum: f64 = shares.iter().sum();
+        if shares.iter().all(|share| (0.0..=1.0).contains(share)) && (sum - 1.0).abs() < 1e-9 {
+            return Ok(());
+        }
+        let [current, future, trajectory, random] = shares;
+        Err(Error::input(format!(
+            "`{key}` are {current}, {future}, {trajectory}, {random}, expected shares of current, \
+             future, trajectory and random goals that sum to 1"
+        ))
+        .hint("the default of a policy is `{ future = 0.5, random = 0.5, … = 0 }`"))
+    }
+}
+
+/// The law of a waypoint between a start and its goal.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Waypoints {
+    /// The share of waypoints that are the start's successor.
+    pub successor: f64,
+    /// ρ: the others are k ≥ 1 rows ahead with P(k) ∝ ρᵏ, not past the goal.
+    pub ratio: f64,
+}
+
+impl Default for Waypoints {
+    fn default() -> Self {
+        Self { successor: 0.2, ratio: 0.95 }
+    }
+}
+
+impl Waypoints {
+    /// Checks both numbers; `key` is where they stand in a config.
+    ///
+    /// # Errors
+    /// Names the number that is not a share, or no ratio.
+    pub fn check(&self, key: &str) -> Result<()> {
+        for (name, value, fits) in [
+            ("successor", self.successor, (0.0..=1.0).contains(&self.successor)),
+            ("ratio", self.ratio, self.ratio > 0.0 && self.ratio < 1.0),
+        ] {
+            if !fits {
+                return Err(Error::input(format!(
+                    "`{key}.{name}` is `{value}`, expected a number between 0 and 1"
+                ))
+                .hint("the default is `{ successor = 0.2, ratio = 0.95 }`"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -98,6 +161,11 @@ pub enum Rows {
     Mixed(GoalMix, Offsets),
     /// Uniform over all rows.
     Random,
+    /// A row between the start and a goal declared before, as [`Waypoints`] says.
+    Waypoint(Waypoints, RowsId),
+    /// So many rows after the start, not past its trajectory's end, nor past a goal that is given
+    /// and lies ahead in the same trajectory.
+    Ahead(u32, Option<RowsId>),
 }
 
 /// A choice of rows within a [`Layout`].
@@ -124,6 +192,10 @@ pub enum Column {
     RolledAction(RowsId),
     /// Independent standard normals, so many a row.
     Noise(usize),
+    /// How many rows after the start these rows stand, in the same trajectory.
+    Gap(RowsId),
+    /// 1 where the first rows are the second, or lie within the radius of them; else 0.
+    Reached(RowsId, RowsId, Option<f32>),
 }
 
 /// The columns of a batch, as an algorithm declares them.
@@ -164,6 +236,11 @@ impl Layout {
         })
     }
 
+    /// The declared choice of rows.
+    pub fn choice(&self, rows: RowsId) -> Rows {
+        self.rows[rows.0]
+    }
+
     /// The declared columns, in order.
     pub fn columns(&self) -> &[Column] {
         &self.columns
@@ -175,6 +252,7 @@ impl Layout {
             Column::State(_) => state_size,
             Column::Action(_) | Column::PermutedAction(..) | Column::RolledAction(_) => action_size,
             Column::Noise(width) => width,
+            Column::Gap(_) | Column::Reached(..) => 1,
         }
     }
 }
@@ -205,6 +283,8 @@ pub struct Sampler<'d> {
     starts: Vec<u32>,
     /// Entry k is 2³² (1 − γᵏ⁺¹): where the cumulative law of offsets 0 to k ends.
     cumulative: Vec<u32>,
+    /// The same table for the ratio of waypoints; empty where none are drawn.
+    waypoints: Vec<u32>,
 }
 
 pub(crate) const ROWS_PURPOSE: u16 = 16;
@@ -219,6 +299,7 @@ pub(crate) struct Tables<'a> {
     pub columns: &'a [Column],
     pub starts: &'a [u32],
     pub cumulative: &'a [u32],
+    pub waypoints: &'a [u32],
 }
 
 impl<'d> Sampler<'d> {
@@ -235,9 +316,14 @@ impl<'d> Sampler<'d> {
             .map(|index| dataset.trajectory(index).len())
             .max()
             .unwrap_or(1);
+        let waypoints = layout.rows.iter().find_map(|rows| match rows {
+            Rows::Waypoint(law, _) => Some(cumulative(law.ratio, longest)),
+            _ => None,
+        });
         Self {
             starts: starts.collect(),
             cumulative: cumulative(discount, longest),
+            waypoints: waypoints.unwrap_or_default(),
             dataset,
             normalization,
             layout,
@@ -252,12 +338,13 @@ impl<'d> Sampler<'d> {
             columns: &self.layout.columns,
             starts: &self.starts,
             cumulative: &self.cumulative,
+            waypoints: &self.waypoints,
         }
     }
 
     /// An empty batch of `size` rows with room for every column.
     pub fn batch(&self, size: usize) -> Batch {
-        let (states, actions) = (self.dataset.state_size(), self.dataset.action_size());
+        let (states, actions) = (self.normalization.width(), self.dataset.action_size());
         let widths =
             (0..self.layout.columns.len()).map(|at| self.layout.width(at, states, actions));
         Batch {
@@ -275,7 +362,11 @@ impl<'d> Sampler<'d> {
             let (drawn, rest) = batch.rows.split_at_mut(choice);
             for (place, row) in rest[0].iter_mut().enumerate() {
                 let start = drawn.first().map_or(0, |starts| starts[place]);
-                *row = self.draw(rows, start, stream.block(step, place as u32));
+                let other = match rows {
+                    Rows::Waypoint(_, goal) | Rows::Ahead(_, Some(goal)) => drawn[goal.0][place],
+                    _ => start,
+                };
+                *row = self.draw(rows, start, other, stream.block(step, place as u32));
             }
         }
         for (at, &column) in self.layout.columns.iter().enumerate() {
@@ -283,15 +374,18 @@ impl<'d> Sampler<'d> {
         }
     }
 
-    fn draw(&self, rows: Rows, start: u32, words: [u32; 4]) -> u32 {
+    /// The row of a choice, given the start and the goal that the choice names, if any.
+    fn draw(&self, rows: Rows, start: u32, goal: u32, words: [u32; 4]) -> u32 {
         match rows {
             Rows::Start => self.starts[below(words[0], self.starts.len() as u32) as usize],
             Rows::Next => start + 1,
             Rows::Future(law) => self.future(start, law, words[0]),
             Rows::Random => below(words[0], self.dataset.rows() as u32),
             Rows::Mixed(mix, law) => {
-                let choice = crate::random::unit(words[1]);
-                if choice < mix.future {
+                let choice = crate::random::unit(words[1]) - mix.current;
+                if choice < 0.0 {
+                    start
+                } else if choice < mix.future {
                     self.future(start, law, words[0])
                 } else if choice < mix.future + mix.trajectory {
                     let rest = self.dataset.last_row(start as usize) as u32 - start;
@@ -300,7 +394,24 @@ impl<'d> Sampler<'d> {
                     below(words[0], self.dataset.rows() as u32)
                 }
             }
+            Rows::Waypoint(law, _) => {
+                let last = self.bound(start, goal).max(start + 1);
+                if crate::random::unit(words[1]) < law.successor {
+                    return start + 1;
+                }
+                let (low, high) = (self.waypoints[0], self.waypoints[self.waypoints.len() - 1]);
+                let target = low + below(words[0], high - low);
+                let ahead = self.waypoints.partition_point(|&end| end <= target) as u32;
+                (start + ahead).min(last)
+            }
+            Rows::Ahead(steps, _) => (start + steps).min(self.bound(start, goal)),
         }
+    }
+
+    /// The last row of the start's trajectory, or the goal where it lies between the two.
+    fn bound(&self, start: u32, goal: u32) -> u32 {
+        let last = self.dataset.last_row(start as usize) as u32;
+        if goal > start { last.min(goal) } else { last }
     }
 
     fn future(&self, start: u32, law: Offsets, word: u32) -> u32 {
@@ -322,7 +433,7 @@ impl<'d> Sampler<'d> {
         let numbers = &mut batch.columns[at];
         match column {
             Column::State(choice) => {
-                let size = self.dataset.state_size();
+                let size = self.normalization.width();
                 for (target, &row) in numbers.chunks_exact_mut(size).zip(&batch.rows[choice.0]) {
                     self.normalization.apply(self.dataset.state(row as usize), target);
                 }
@@ -352,6 +463,19 @@ impl<'d> Sampler<'d> {
                     target.copy_from_slice(self.dataset.action(row as usize));
                 }
             }
+            Column::Gap(choice) => {
+                let rows = batch.rows[0].iter().zip(&batch.rows[choice.0]);
+                for (target, (&start, &row)) in numbers.iter_mut().zip(rows) {
+                    *target = row.abs_diff(start) as f32;
+                }
+            }
+            Column::Reached(from, goal, radius) => {
+                let rows = batch.rows[from.0].iter().zip(&batch.rows[goal.0]);
+                for (target, (&from, &goal)) in numbers.iter_mut().zip(rows) {
+                    let near = radius.is_some_and(|radius| self.within(from, goal, radius));
+                    *target = if from == goal || near { 1.0 } else { 0.0 };
+                }
+            }
             Column::Noise(_) => {
                 let stream = Stream::new(seed, Purpose(NOISE_PURPOSE + at as u16));
                 for (index, four) in numbers.chunks_mut(4).enumerate() {
@@ -364,6 +488,14 @@ impl<'d> Sampler<'d> {
                 }
             }
         }
+    }
+}
+
+impl Sampler<'_> {
+    /// Whether two recorded states, as they were recorded, are at most `radius` apart.
+    fn within(&self, one: u32, other: u32, radius: f32) -> bool {
+        let pairs = self.dataset.state(one as usize).iter().zip(self.dataset.state(other as usize));
+        pairs.map(|(a, b)| (a - b) * (a - b)).sum::<f32>() <= radius * radius
     }
 }
 
@@ -482,8 +614,10 @@ mod tests {
         ];
         let goals = laws.map(|law| layout.rows(Rows::Future(law)));
         let next = layout.rows(Rows::Next);
-        let same = layout
-            .rows(Rows::Mixed(GoalMix { future: 0.5, trajectory: 0.5, random: 0.0 }, laws[0]));
+        let same = layout.rows(Rows::Mixed(
+            GoalMix { current: 0.0, future: 0.5, trajectory: 0.5, random: 0.0 },
+            laws[0],
+        ));
         let sampler = Sampler::new(&dataset, &plain, layout, 0.99);
         let mut batch = sampler.batch(512);
         for step in 0..50 {
@@ -520,6 +654,83 @@ mod tests {
         assert_eq!(allowed.iter().sum::<f64>(), 1e6);
         assert!(chi_square(&allowed, &[1e6 / 17.0; 17]) < critical(16.0));
         assert!(chi_square(&goals, &[1e6 / 21.0; 21]) < critical(20.0));
+    }
+
+    #[test]
+    fn waypoints_follow_their_law_and_pass_neither_the_goal_nor_the_end() {
+        let (length, ratio, successor) = (40, 0.7f64, 0.25);
+        let dataset = numbered(&[length, 2, 3]);
+        let plain = Normalization::fit(&dataset, Scaling::None);
+        let mut layout = Layout::default();
+        let goal = layout.rows(Rows::Future(Offsets { from: First::One, end: End::Truncate }));
+        let law = Waypoints { successor, ratio };
+        let waypoint = layout.rows(Rows::Waypoint(law, goal));
+        let near = layout.rows(Rows::Ahead(7, Some(goal)));
+        let ahead = layout.rows(Rows::Ahead(7, None));
+        let random = layout.rows(Rows::Random);
+        let gap = layout.column(Column::Gap(waypoint));
+        let same = layout.column(Column::Reached(Layout::START, random, None));
+        let close = layout.column(Column::Reached(Layout::START, random, Some(1.5)));
+        let sampler = Sampler::new(&dataset, &plain, layout, 0.999);
+        let mut batch = sampler.batch(1000);
+        let mut counts = [0.0; 6];
+        for step in 0..300 {
+            sampler.fill(&mut batch, 2, step);
+            for place in 0..1000 {
+                let row = |choice: RowsId| batch.rows(choice)[place];
+                let (start, goal, last) =
+                    (row(Layout::START), row(goal), dataset.last_row(row(Layout::START) as usize));
+                assert!(row(waypoint) > start && row(waypoint) <= goal);
+                assert_eq!(batch.columns[gap][place], (row(waypoint) - start) as f32);
+                assert_eq!(row(near), (start + 7).min(goal));
+                assert_eq!(row(ahead), (start + 7).min(last as u32));
+                if start == 0 && goal >= 20 {
+                    counts[(row(waypoint) as usize).min(6) - 1] += 1.0;
+                }
+                assert_eq!(batch.columns[same][place] == 1.0, start == row(random));
+                let apart = |axis: usize| {
+                    let state = |row: u32| dataset.state(row as usize)[axis];
+                    (state(start) - state(row(random))).powi(2)
+                };
+                assert_eq!(batch.columns[close][place] == 1.0, apart(0) + apart(1) <= 2.25);
+            }
+        }
+        let total: f64 = counts.iter().sum();
+        let law = |k: i32| (1.0 - ratio) * ratio.powi(k - 1);
+        let expected: Vec<f64> = (1..=6)
+            .map(|k| {
+                let geometric = if k == 6 { ratio.powi(5) } else { law(k) };
+                let first = if k == 1 { successor } else { 0.0 };
+                total * (first + (1.0 - successor) * geometric)
+            })
+            .collect();
+        let statistic = chi_square(&counts, &expected);
+        assert!(total > 1_000.0 && statistic < critical(5.0), "{statistic} of {total}");
+    }
+
+    #[test]
+    fn a_mix_draws_each_kind_of_goal_as_often_as_it_says() {
+        let dataset = numbered(&[300, 300]);
+        let plain = Normalization::fit(&dataset, Scaling::None);
+        let mut layout = Layout::default();
+        let next = Offsets { from: First::One, end: End::Truncate };
+        let goal = layout.rows(Rows::Mixed(GoalMix::VALUES, next));
+        let sampler = Sampler::new(&dataset, &plain, layout, 0.5);
+        let mut batch = sampler.batch(1000);
+        let mut current = 0;
+        for step in 0..100 {
+            sampler.fill(&mut batch, 2, step);
+            let pairs = batch.rows(Layout::START).iter().zip(batch.rows(goal));
+            current += pairs.filter(|(start, goal)| start == goal).count();
+        }
+        // One random goal in 600 is the start as well.
+        let share = current as f64 / 100_000.0;
+        assert!((share - 0.2005).abs() < 0.005, "{share}");
+        for wrong in [0.3, -0.1, f64::NAN] {
+            let mix = GoalMix { current: wrong, ..GoalMix::VALUES };
+            assert!(mix.check("here").unwrap_err().to_string().contains("`here`"));
+        }
+        assert!(GoalMix::VALUES.check("here").is_ok() && GoalMix::default().check("x").is_ok());
     }
 
     #[test]

@@ -56,8 +56,9 @@ pub struct Worst {
 /// Audits the distance of `model` on `triples` triples of `states`, rows of data.
 ///
 /// # Errors
-/// States that are not whole rows, or fewer than three.
+/// States that are not whole rows, or fewer than three; a model without a distance.
 pub fn audit(model: &Model, states: &[f32], triples: u64, seed: u64) -> Result<Audit> {
+    model.need_distance()?;
     let size = model.shape().state_size;
     if !states.len().is_multiple_of(size) || states.len() < 3 * size {
         return Err(Error::input(format!(

@@ -13,8 +13,10 @@ pub use audit::{AUDITED_STATES, Audit, TOLERANCE, Worst, audit, audit_matrix};
 pub use calibration::{
     Agreement, Calibration, Judged, JudgedGoal, Point, calibrate, referee_pairs,
 };
-pub use statistics::{Line, MonotoneMap, spearman};
-pub use success::{Class, Control, Rate, Success, outcomes, success};
+pub use statistics::{
+    Line, MonotoneMap, OverSeeds, RESAMPLES, bootstrap, interquartile_mean, spearman,
+};
+pub use success::{Class, Control, Rate, Success, TaskRate, by_task, outcomes, success};
 
 use crate::model::Model;
 
@@ -49,7 +51,8 @@ mod tests {
             config.policy.network.hidden = vec![32];
         }
         let normalization = Normalization::fit(data, Scaling::Range);
-        let prepared = Prepared { training: data.clone(), validation: None, normalization };
+        let prepared =
+            Prepared { training: data.clone(), validation: None, normalization, radius: None };
         let settings = Settings { steps: 200, batch_size: 64, ..Settings::default() };
         let threads = Threads::default();
         let mut trainer = Trainer::new(&config, &settings, &prepared, 0.95, 0, threads).unwrap();

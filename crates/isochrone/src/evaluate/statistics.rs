@@ -1,10 +1,23 @@
-//! Agreement of two columns of numbers: by rank, by a straight line, by a monotone map.
+//! Agreement of two columns of numbers: by rank, by a straight line, by a monotone map; and what
+//! several seeds come to.
 //!
 //! Spearman's ρ is the correlation of ranks, ties sharing their mean rank. The line is least
 //! squares. The map is isotonic regression, the non-decreasing step values nearest to the data in
-//! squares, by pooling adjacent violators (Ayer et al. 1955).
+//! squares, by pooling adjacent violators (Ayer et al. 1955). The interquartile mean and its
+//! stratified bootstrap are those of Agarwal et al., "Deep reinforcement learning at the edge of
+//! the statistical precipice", 2021.
 
 use serde::{Deserialize, Serialize};
+
+use crate::random::{Purpose, Stream};
+
+const RESAMPLING: Purpose = Purpose(0x6400);
+/// The seed of every bootstrap.
+const RESAMPLING_SEED: u64 = 0;
+/// How often a bootstrap draws again.
+pub const RESAMPLES: u64 = 2_000;
+/// The share of resamples that an interval holds.
+const CONFIDENCE: f64 = 0.95;
 
 /// Spearman's rank correlation; none with fewer than two pairs or a constant column.
 pub fn spearman(one: &[f64], other: &[f64]) -> Option<f64> {
@@ -147,6 +160,10 @@ impl MonotoneMap {
 /// The least of `numbers` that `share` of them do not exceed; none without numbers.
 pub(super) fn quantile(mut numbers: Vec<f64>, share: f64) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);
+    quantile_of_sorted(&numbers, share)
+}
+
+fn quantile_of_sorted(numbers: &[f64], share: f64) -> Option<f64> {
     let place = (numbers.len() as f64 * share).ceil() as usize;
     numbers.get(place.max(1) - 1).copied()
 }
@@ -159,10 +176,79 @@ pub(super) fn median(mut numbers: Vec<f64>) -> Option<f64> {
     Some(0.5 * (lower + upper))
 }
 
+/// What several seeds come to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct OverSeeds {
+    /// How many.
+    pub seeds: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// √(Σ (value − mean)² / (n − 1) / n); none of one seed or of several strata.
+    pub standard_error: Option<f64>,
+    /// The mean without the lowest and the highest quarter.
+    pub interquartile_mean: f64,
+    /// The bootstrap interval of the interquartile mean, which holds 95 % of the resamples.
+    pub interval: [f64; 2],
+}
+
+impl OverSeeds {
+    /// What `values`, one a seed, come to; none without values.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        Self::of_strata(&[values])
+    }
+
+    /// What the values of several `strata`, such as worlds, come to together; resampling draws
+    /// within each. None without values.
+    pub fn of_strata(strata: &[&[f64]]) -> Option<Self> {
+        let values = strata.concat();
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let defined = values.len() > 1 && strata.len() == 1;
+        Some(Self {
+            seeds: values.len(),
+            mean,
+            standard_error: defined.then(|| (squares / (count - 1.0) / count).sqrt()),
+            interquartile_mean: interquartile_mean(&values)?,
+            interval: bootstrap(strata, interquartile_mean)?,
+        })
+    }
+}
+
+/// The mean of what is left when ⌊n/4⌋ values are cut from either end; none without values.
+pub fn interquartile_mean(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let cut = sorted.len() / 4;
+    let middle = &sorted[cut..sorted.len() - cut];
+    (!middle.is_empty()).then(|| middle.iter().sum::<f64>() / middle.len() as f64)
+}
+
+/// The percentile bootstrap interval of `statistic`: of resamples drawn with replacement within
+/// each of the `strata`, those between the 2.5th and the 97.5th percentile. The draws are the same
+/// for strata of the same lengths. None where the statistic is.
+pub fn bootstrap(strata: &[&[f64]], statistic: impl Fn(&[f64]) -> Option<f64>) -> Option<[f64; 2]> {
+    let stream = Stream::new(RESAMPLING_SEED, RESAMPLING);
+    let mut resample = Vec::new();
+    let mut found = Vec::new();
+    for round in 0..RESAMPLES {
+        resample.clear();
+        for (index, values) in (0..).zip(strata) {
+            let mut draws = stream.draws(round, index);
+            let mut draw = |_: &f64| values[draws.below(values.len() as u32) as usize];
+            resample.extend(values.iter().map(&mut draw));
+        }
+        found.push(statistic(&resample)?);
+    }
+    found.sort_by(f64::total_cmp);
+    let outside = 0.5 * (1.0 - CONFIDENCE);
+    let at = |share: f64| quantile_of_sorted(&found, share);
+    Some([at(outside)?, at(1.0 - outside)?])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::{Purpose, Stream};
 
     #[test]
     fn ranks_with_ties_and_the_correlation_are_those_worked_by_hand() {
@@ -225,5 +311,44 @@ mod tests {
         assert_eq!(quantile(vec![5.0], 0.9), Some(5.0));
         assert_eq!(median(vec![4.0, 1.0, 3.0, 2.0]), Some(2.5));
         assert_eq!((median(vec![7.0, 1.0, 3.0]), median(vec![])), (Some(3.0), None));
+    }
+    #[test]
+    fn seeds_come_to_what_was_worked_by_hand() {
+        // Cut one of each end of five: (2 + 3 + 4) / 3. Of eight, two of each end.
+        assert_eq!(interquartile_mean(&[100.0, 3.0, 2.0, 4.0, -7.0]), Some(3.0));
+        let eight = [9.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0];
+        assert_eq!(interquartile_mean(&eight), Some((3.0 + 4.0 + 6.0 + 7.0) / 4.0));
+        assert_eq!(interquartile_mean(&[1.0, 2.0, 6.0]), Some(3.0), "nothing is cut of three");
+        assert_eq!(interquartile_mean(&[]), None);
+        let found = OverSeeds::of(&[1.0, 3.0, 5.0]).unwrap();
+        assert_eq!((found.seeds, found.mean), (3, 3.0));
+        assert!((found.standard_error.unwrap() - 2.0 / 3.0f64.sqrt()).abs() < 1e-15);
+        let one = OverSeeds::of(&[0.25]).unwrap();
+        assert_eq!((one.standard_error, one.interval), (None, [0.25; 2]));
+        assert_eq!(OverSeeds::of(&[]), None);
+    }
+
+    #[test]
+    fn a_bootstrap_has_the_quantiles_of_all_resamples() {
+        // Means of two draws from {0, 1}: 0, ½, 1 with chances ¼, ½, ¼; of three draws 0 has ⅛.
+        let mean = |values: &[f64]| Some(values.iter().sum::<f64>() / values.len() as f64);
+        assert_eq!(bootstrap(&[&[0.0, 1.0]], mean), Some([0.0, 1.0]));
+        // Ten draws from nine zeros and a one hold k ones by the binomial law at 1/10: no more than
+        // 3 with chance 0.987, no more than 2 with 0.930.
+        let mut rare = [0.0; 10];
+        rare[4] = 1.0;
+        let sum = |values: &[f64]| Some(values.iter().sum::<f64>());
+        assert_eq!(bootstrap(&[&rare], sum), Some([0.0, 3.0]));
+        assert_eq!(bootstrap(&[&rare], sum), bootstrap(&[&rare], sum));
+    }
+
+    #[test]
+    fn a_bootstrap_draws_within_strata() {
+        // Each stratum is constant, so every resample is the sample; mixed, it would not be.
+        let found = OverSeeds::of_strata(&[&[0.0; 4], &[1.0; 4]]).unwrap();
+        assert_eq!((found.mean, found.interval), (0.5, [0.5; 2]));
+        assert_eq!(found.standard_error, None, "strata differ by more than chance");
+        let mixed = OverSeeds::of(&[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]).unwrap();
+        assert!(mixed.interval[0] < 0.2 && mixed.interval[1] > 0.8, "{mixed:?}");
     }
 }

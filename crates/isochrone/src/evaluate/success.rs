@@ -41,6 +41,18 @@ pub struct Class {
     pub rate: Rate,
 }
 
+/// The episodes of one of a benchmark's tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TaskRate {
+    /// The benchmark's number of the task, from 1.
+    pub task: usize,
+    /// How many of its episodes succeeded.
+    #[serde(flatten)]
+    pub rate: Rate,
+    /// Mean steps of those that did; none where none did.
+    pub mean_steps: Option<f64>,
+}
+
 /// How a set of tasks ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Success {
@@ -50,6 +62,9 @@ pub struct Success {
     pub stitched: Option<Rate>,
     /// By the number of switches, rising.
     pub by_switches: Vec<Class>,
+    /// By the benchmark's task, where the world has several that are asked in turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_task: Vec<TaskRate>,
     /// Mean steps of the episodes that reached their goal; none where none did.
     pub mean_steps: Option<f64>,
 }
@@ -66,7 +81,26 @@ pub fn success(
     seed: u64,
 ) -> Result<Success> {
     let outcomes = outcomes(environment, tasks, model, control, seed, Paths::Forget)?;
-    Success::of(tasks, &outcomes)
+    let by_task = by_task(environment.groups(), &outcomes);
+    Success::of(tasks, &outcomes).map(|success| Success { by_task, ..success })
+}
+
+/// The rates of `groups` tasks that were asked in turn, as OGBench reports them; none of one alone.
+pub fn by_task(groups: usize, outcomes: &[Outcome]) -> Vec<TaskRate> {
+    let asked = |task: usize| {
+        let own: Vec<&Outcome> = outcomes.iter().skip(task).step_by(groups).collect();
+        let reached: Vec<bool> = own.iter().map(|outcome| outcome.reached).collect();
+        let mean_steps = mean_steps(own.iter().copied());
+        Rate::of(&reached).map(|rate| TaskRate { task: task + 1, rate, mean_steps })
+    };
+    if groups > 1 { (0..groups).filter_map(asked).collect() } else { Vec::new() }
+}
+
+/// Mean steps of the episodes that reached their goal; none where none did.
+fn mean_steps<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Option<f64> {
+    let steps: Vec<f64> =
+        outcomes.filter(|outcome| outcome.reached).map(|outcome| outcome.steps.into()).collect();
+    (!steps.is_empty()).then(|| steps.iter().sum::<f64>() / steps.len() as f64)
 }
 
 /// Lets `model` act in all `tasks` under `control`; one outcome for each task.
@@ -181,15 +215,14 @@ impl Success {
         let class = |(&switches, reached): (&u8, &Vec<bool>)| {
             Rate::of(reached).map(|rate| Class { switches, rate })
         };
-        let steps: Vec<f64> =
-            outcomes.iter().filter(|o| o.reached).map(|o| f64::from(o.steps)).collect();
         Ok(Self {
             overall: Rate::of(&all).ok_or_else(|| {
                 Error::input("no tasks to act in").hint("ask for one episode or more")
             })?,
             stitched: Rate::of(&stitched),
             by_switches: classes.iter().filter_map(class).collect(),
-            mean_steps: (!steps.is_empty()).then(|| steps.iter().sum::<f64>() / steps.len() as f64),
+            by_task: Vec::new(),
+            mean_steps: mean_steps(outcomes.iter()),
         })
     }
 }
@@ -264,6 +297,21 @@ mod tests {
         let json = serde_json::to_value(&success).unwrap();
         assert_eq!(json["by_switches"][1]["switches"], 1);
         assert_eq!(json["by_switches"][1]["rate"], 0.5);
+    }
+
+    #[test]
+    fn tasks_asked_in_turn_are_counted_apart() {
+        let goals = [3.0, -2.0, 5.0, 4.0, 4.0, -1.0, 11.0];
+        let tasks = goals.map(|goal| task(goal, None));
+        let right = &mut |_: &[f32], _: &[f32], actions: &mut [f32]| actions.fill(1.0);
+        let outcomes = rollout(&Line, &tasks, 0, Paths::Forget, right);
+        let found = by_task(3, &outcomes);
+        let rates: Vec<(usize, usize, f64)> =
+            found.iter().map(|found| (found.task, found.rate.tasks, found.rate.rate)).collect();
+        assert_eq!(rates, [(1, 3, 2.0 / 3.0), (2, 2, 0.5), (3, 2, 0.5)]);
+        let steps: Vec<Option<f64>> = found.iter().map(|found| found.mean_steps).collect();
+        assert_eq!(steps, [Some(3.5), Some(4.0), Some(5.0)]);
+        assert!(by_task(1, &outcomes).is_empty());
     }
 
     #[test]

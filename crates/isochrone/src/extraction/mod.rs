@@ -5,12 +5,12 @@ mod ddpg_bc;
 
 use serde::{Deserialize, Serialize};
 
-pub use awr::Awr;
+pub use awr::{Awr, Baseline};
 pub use ddpg_bc::DdpgBc;
 
 use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows};
 use crate::engine::{Program, Scalar, Value};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, nearest};
 use crate::nn::Policy;
 
 /// How a policy is taken from a distance.
@@ -54,6 +54,32 @@ pub struct PolicyColumns {
 }
 
 impl Extraction {
+    /// The extractions' names.
+    pub const NAMES: [&'static str; 3] = ["awr", "ddpg-bc", "none"];
+
+    /// The extraction called `name`, with its defaults.
+    ///
+    /// # Errors
+    /// No such extraction; the known ones are listed.
+    pub fn named(name: &str) -> Result<Self> {
+        match name {
+            "awr" => Ok(Self::Awr(Awr::default())),
+            "ddpg-bc" => Ok(Self::DdpgBc(DdpgBc::default())),
+            "none" => Ok(Self::None),
+            _ => Err(Error::input(format!("unknown extraction `{name}`"))
+                .hint(nearest(name, &Self::NAMES))),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Awr(_) => "awr",
+            Self::DdpgBc(_) => "ddpg-bc",
+            Self::None => "none",
+        }
+    }
+
     /// Where the policy's goals come from.
     pub fn goals(&self) -> GoalMix {
         match self {
@@ -123,16 +149,6 @@ impl Extraction {
             ))
             .hint("`isochrone config` prints every key with its default"));
         }
-        let GoalMix { future, trajectory, random } = self.goals();
-        let shares = [future, trajectory, random];
-        let sum: f64 = shares.iter().sum();
-        if shares.iter().all(|share| (0.0..=1.0).contains(share)) && (sum - 1.0).abs() < 1e-9 {
-            return Ok(());
-        }
-        Err(Error::input(format!(
-            "`algorithm.extraction.goals` are {future}, {trajectory}, {random}, expected shares \
-             that sum to 1"
-        ))
-        .hint("the default is `{ future = 0.5, trajectory = 0.0, random = 0.5 }`"))
+        self.goals().check("algorithm.extraction.goals")
     }
 }

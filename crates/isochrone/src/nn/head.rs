@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{ArenaId, Initial, Parameter, Parameters, Program, Scalar, Value};
 use crate::error::{Error, Result};
-use crate::ops::{Iqe, Mrn};
+use crate::ops::{DeepNorm, DifferenceHead, HeadWeights, Iqe, Mrn, PqeLh, WideNorm};
 
 /// Which head, and how many coordinates its latent vectors have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,39 @@ pub enum HeadShape {
         #[serde(default = "usual_group")]
         group: usize,
     },
+    /// Σ_i α_i (1 − exp(−mean relu(x − y))) over groups i, α ≥ 0: bounded by Σ α.
+    Pqe {
+        /// Coordinates in all.
+        #[serde(default = "usual_latent")]
+        latent: usize,
+        /// Coordinates in a group.
+        #[serde(default = "usual_small_group")]
+        group: usize,
+    },
+    /// Norms of nonnegative maps of the difference, averaged over components.
+    WideNorm {
+        /// Coordinates in all.
+        #[serde(default = "usual_latent")]
+        latent: usize,
+        /// Components the distance is the mean of.
+        #[serde(default = "usual_size")]
+        components: usize,
+        /// Numbers each component's norm is taken of.
+        #[serde(default = "usual_size")]
+        size: usize,
+    },
+    /// Layers of the difference with nonnegative weights between them.
+    DeepNorm {
+        /// Coordinates in all.
+        #[serde(default = "usual_latent")]
+        latent: usize,
+        /// Layers, at least two.
+        #[serde(default = "usual_layers")]
+        layers: usize,
+        /// Units of a layer.
+        #[serde(default = "usual_latent")]
+        units: usize,
+    },
 }
 
 fn usual_latent() -> usize {
@@ -48,6 +81,21 @@ fn usual_group() -> usize {
     8
 }
 
+fn usual_small_group() -> usize {
+    4
+}
+
+fn usual_size() -> usize {
+    8
+}
+
+fn usual_layers() -> usize {
+    3
+}
+
+/// Raw weight of a group of PQE before the first update: α = softplus(2) is about 2.1 nats.
+const FIRST_RAW_ALPHA: f64 = 2.0;
+
 impl Default for HeadShape {
     fn default() -> Self {
         Self::Mrn { latent: usual_latent(), components: usual_components() }
@@ -58,37 +106,67 @@ impl HeadShape {
     /// Coordinates of a latent vector.
     pub fn latent(&self) -> usize {
         match *self {
-            Self::Mrn { latent, .. } | Self::Max { latent } | Self::Iqe { latent, .. } => latent,
+            Self::Mrn { latent, .. }
+            | Self::Max { latent }
+            | Self::Iqe { latent, .. }
+            | Self::Pqe { latent, .. }
+            | Self::WideNorm { latent, .. }
+            | Self::DeepNorm { latent, .. } => latent,
         }
     }
 
     /// Checks that the coordinates can be cut as the head cuts them.
     ///
     /// # Errors
-    /// Names the number that does not divide.
+    /// Names the number that does not divide, or is too small.
     pub fn check(&self) -> Result<()> {
         let (latent, parts, key) = match *self {
             Self::Mrn { latent, components } => (latent, 2 * components, "2 × `components`"),
-            Self::Max { latent } => (latent, 1, "1"),
-            Self::Iqe { latent, group } => (latent, group, "`group`"),
+            Self::Iqe { latent, group } | Self::Pqe { latent, group } => (latent, group, "`group`"),
+            Self::Max { latent }
+            | Self::WideNorm { latent, .. }
+            | Self::DeepNorm { latent, .. } => (latent, 1, "1"),
         };
-        if latent > 0 && parts > 0 && latent.is_multiple_of(parts) {
-            return Ok(());
+        if latent == 0 || parts == 0 || !latent.is_multiple_of(parts) {
+            return Err(Error::input(format!(
+                "`algorithm.head.latent` is `{latent}`, expected a positive multiple of {key} = \
+                 {parts}"
+            ))
+            .hint("the default is 32"));
         }
-        Err(Error::input(format!(
-            "`algorithm.head.latent` is `{latent}`, expected a positive multiple of {key} = {parts}"
-        ))
-        .hint("the default is 32"))
+        let sizes = match *self {
+            Self::WideNorm { components, size, .. } => {
+                [("components", components, 1), ("size", size, 1)]
+            }
+            Self::DeepNorm { layers, units, .. } => [("layers", layers, 2), ("units", units, 1)],
+            _ => return Ok(()),
+        };
+        match sizes.iter().find(|(_, found, least)| found < least) {
+            None => Ok(()),
+            Some((key, found, least)) => Err(Error::input(format!(
+                "`algorithm.head.{key}` is `{found}`, expected at least {least}"
+            ))
+            .hint("leave the key out to take its default")),
+        }
     }
 
-    fn mrn(&self) -> Option<Mrn> {
+    /// The head of the difference, with the bounds of its first raw and free weights.
+    fn difference(&self) -> Option<(DifferenceHead, Initial, f64)> {
+        let fan_in = |inputs: usize| (3.0 / inputs as f64).sqrt();
         match *self {
-            Self::Mrn { latent, components } => {
-                let half = latent / components / 2;
-                Some(Mrn { components, maxima: half, squares: half })
+            Self::Pqe { latent, group } => {
+                let head = DifferenceHead::PqeLh(PqeLh { groups: latent / group, size: group });
+                Some((head, Initial::Constant(FIRST_RAW_ALPHA), 0.0))
             }
-            Self::Max { latent } => Some(Mrn { components: 1, maxima: latent, squares: 0 }),
-            Self::Iqe { .. } => None,
+            Self::WideNorm { latent, components, size } => {
+                let head = DifferenceHead::WideNorm(WideNorm { latent, components, size });
+                Some((head, Initial::Uniform(fan_in(2 * latent)), 0.0))
+            }
+            Self::DeepNorm { latent, layers, units } => {
+                let head = DifferenceHead::DeepNorm(DeepNorm { latent, layers, units });
+                Some((head, Initial::Uniform(fan_in(units)), fan_in(latent)))
+            }
+            Self::Mrn { .. } | Self::Max { .. } | Self::Iqe { .. } => None,
         }
     }
 }
@@ -103,18 +181,31 @@ pub struct Head {
 enum Kind {
     Mrn(Mrn),
     Iqe(Iqe, Parameter),
+    /// With its raw weights and, where it has some, its free ones.
+    Difference(DifferenceHead, Parameter, Option<Parameter>),
 }
 
 impl Head {
     /// Adds what `shape` learns to `arena`.
     pub fn new(parameters: &mut Parameters, arena: ArenaId, shape: HeadShape) -> Self {
-        let kind = match (shape, shape.mrn()) {
-            (HeadShape::Iqe { latent, group }, _) => {
+        if let Some((head, raw, bound)) = shape.difference() {
+            let raw = parameters.add(arena, "head.raw", (1, head.raw()), raw);
+            let free = (head.free() > 0).then(|| {
+                let initial = Initial::Uniform(bound);
+                parameters.add(arena, "head.free", (1, head.free()), initial)
+            });
+            return Self { kind: Kind::Difference(head, raw, free) };
+        }
+        let kind = match shape {
+            HeadShape::Mrn { latent, components } => {
+                let half = latent / components / 2;
+                Kind::Mrn(Mrn { components, maxima: half, squares: half })
+            }
+            HeadShape::Iqe { latent, group } => {
                 let mix = parameters.add(arena, "head.mix", (1, 1), Initial::Constant(0.0));
                 Kind::Iqe(Iqe { groups: latent / group, size: group }, mix)
             }
-            (_, Some(mrn)) => Kind::Mrn(mrn),
-            (_, None) => Kind::Mrn(Mrn { components: 1, maxima: shape.latent(), squares: 0 }),
+            _ => Kind::Mrn(Mrn { components: 1, maxima: shape.latent(), squares: 0 }),
         };
         Self { kind }
     }
@@ -124,6 +215,9 @@ impl Head {
         match self.kind {
             Kind::Mrn(shape) => program.mrn(shape, from, to),
             Kind::Iqe(shape, mix) => program.iqe(shape, mix, from, to),
+            Kind::Difference(head, raw, free) => {
+                program.difference(head, &listed(raw, free), (from, to), false)
+            }
         }
     }
 
@@ -132,6 +226,9 @@ impl Head {
         match self.kind {
             Kind::Mrn(shape) => program.mrn_by_row(shape, from, to),
             Kind::Iqe(shape, mix) => program.iqe_by_row(shape, mix, from, to),
+            Kind::Difference(head, raw, free) => {
+                program.difference(head, &listed(raw, free), (from, to), true)
+            }
         }
     }
 
@@ -140,6 +237,9 @@ impl Head {
         match self.kind {
             Kind::Mrn(shape) => shape.pairs(from, to, out),
             Kind::Iqe(shape, mix) => shape.pairs(from, to, mix.of(arena)[0].sigmoid(), out),
+            Kind::Difference(head, raw, free) => {
+                head.pairs(learned(arena, &raw, free.as_ref()), [from, to], out);
+            }
         }
     }
 
@@ -148,8 +248,23 @@ impl Head {
         match self.kind {
             Kind::Mrn(shape) => shape.by_row(from, to, out),
             Kind::Iqe(shape, mix) => shape.by_row(from, to, mix.of(arena)[0].sigmoid(), out),
+            Kind::Difference(head, raw, free) => {
+                head.by_row(learned(arena, &raw, free.as_ref()), [from, to], out);
+            }
         }
     }
+}
+
+fn listed(raw: Parameter, free: Option<Parameter>) -> Vec<Parameter> {
+    std::iter::once(raw).chain(free).collect()
+}
+
+fn learned<'a>(
+    arena: &'a [f32],
+    raw: &Parameter,
+    free: Option<&Parameter>,
+) -> HeadWeights<'a, f32> {
+    HeadWeights { raw: raw.of(arena), free: free.map_or(&[], |free| free.of(arena)) }
 }
 
 #[cfg(test)]
@@ -157,11 +272,14 @@ mod tests {
     use super::*;
     use crate::random::{Purpose, Stream};
 
-    const SHAPES: [HeadShape; 4] = [
+    const SHAPES: [HeadShape; 7] = [
         HeadShape::Mrn { latent: 32, components: 1 },
         HeadShape::Mrn { latent: 32, components: 8 },
         HeadShape::Max { latent: 32 },
         HeadShape::Iqe { latent: 32, group: 8 },
+        HeadShape::Pqe { latent: 32, group: 4 },
+        HeadShape::WideNorm { latent: 32, components: 4, size: 4 },
+        HeadShape::DeepNorm { latent: 32, layers: 3, units: 16 },
     ];
 
     fn points(count: usize, seed: u64) -> Vec<f32> {
@@ -179,7 +297,9 @@ mod tests {
         let mut parameters = Parameters::default();
         let arena = parameters.arena("head");
         let head = Head::new(&mut parameters, arena, shape);
-        (head, vec![0.3; parameters.length(arena)])
+        let mut draws = Stream::new(1, Purpose(0)).draws(0, 0);
+        let numbers = (0..parameters.length(arena)).map(|_| 0.3 * draws.normal() as f32);
+        (head, numbers.collect())
     }
 
     /// Counts triples with d(x, z) > d(x, y) + d(y, z) by more than a few units in the last place.
@@ -246,8 +366,29 @@ mod tests {
             HeadShape::Mrn { latent: 30, components: 4 },
             HeadShape::Mrn { latent: 0, components: 1 },
             HeadShape::Iqe { latent: 30, group: 8 },
+            HeadShape::Pqe { latent: 30, group: 4 },
+            HeadShape::WideNorm { latent: 0, components: 1, size: 1 },
         ] {
             assert!(shape.check().unwrap_err().to_string().contains("latent"));
+        }
+        let few = HeadShape::WideNorm { latent: 8, components: 1, size: 0 };
+        assert!(few.check().unwrap_err().to_string().contains("`algorithm.head.size` is `0`"));
+        let few = HeadShape::DeepNorm { latent: 8, layers: 1, units: 4 };
+        assert!(few.check().unwrap_err().to_string().contains("at least 2"));
+    }
+
+    #[test]
+    fn every_head_is_named_in_a_config() {
+        for (text, expected) in [
+            ("kind = 'mrn'\ncomponents = 8", HeadShape::Mrn { latent: 32, components: 8 }),
+            ("kind = 'pqe'", HeadShape::Pqe { latent: 32, group: 4 }),
+            (
+                "kind = 'wide-norm'\nsize = 2",
+                HeadShape::WideNorm { latent: 32, components: 8, size: 2 },
+            ),
+            ("kind = 'deep-norm'", HeadShape::DeepNorm { latent: 32, layers: 3, units: 32 }),
+        ] {
+            assert_eq!(toml::from_str::<HeadShape>(text).unwrap(), expected);
         }
     }
 }

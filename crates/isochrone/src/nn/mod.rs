@@ -2,10 +2,17 @@
 //!
 //! Each is its own arena, so that a model can keep it by itself.
 
+mod actor;
 mod head;
+mod measure;
 mod mlp;
 mod policy;
 
+pub use actor::{Actor, ActorShape};
 pub use head::{Head, HeadShape};
+pub use measure::{
+    Copy, Encoded, EncodedShape, Gather, Latents, Measure, MeasureShape, Paired, PairedShape,
+    Pairs, Reading, Scored, ScoredShape, Stepped, SteppedShape, Valued, ValuedShape, View,
+};
 pub use mlp::{Initialization, Mlp, Network};
 pub use policy::{Law, Policy, PolicyShape};

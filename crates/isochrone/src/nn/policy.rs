@@ -6,6 +6,7 @@ use super::{Mlp, Network};
 use crate::data::sampler::Column;
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Threads, Value};
 use crate::error::{Error, Result};
+use crate::ops::write_one_hot;
 
 /// The shape of a policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,7 +20,7 @@ pub struct PolicyShape {
 
 impl Default for PolicyShape {
     fn default() -> Self {
-        Self { network: Network::default(), law: Law::Constant { deviation: 1.0 } }
+        Self { network: Network::default(), law: Law::Auto }
     }
 }
 
@@ -46,6 +47,8 @@ impl PolicyShape {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Law {
+    /// What fits the data: `categorical` for discrete actions, else `constant` of deviation 1.
+    Auto,
     /// A normal law of constant deviation around the output; acts by the output held to [−1, 1].
     Constant {
         /// The deviation in every coordinate.
@@ -53,6 +56,33 @@ pub enum Law {
     },
     /// A squashed normal law whose deviation is learned; acts by the squashed mean.
     Tanh,
+    /// One of several actions by its logit, as one-hot columns; acts by the most likely.
+    Categorical,
+}
+
+/// The law of continuous actions that a config does not name.
+const USUAL: Law = Law::Constant { deviation: 1.0 };
+
+impl Law {
+    /// This law, or the usual one where it is not named; `key` is where the policy stands in a
+    /// config.
+    ///
+    /// # Errors
+    /// A named law of the other kind of actions.
+    pub fn fitted(self, discrete: bool, key: &str) -> Result<Self> {
+        let (law, data, fitting) = match (self, discrete) {
+            (Self::Auto, false) => return Ok(USUAL),
+            (Self::Auto, true) => return Ok(Self::Categorical),
+            (Self::Categorical, false) => ("categorical", "continuous", "`constant` or `tanh`"),
+            (Self::Constant { .. }, true) => ("constant", "discrete", "`categorical`"),
+            (Self::Tanh, true) => ("tanh", "discrete", "`categorical`"),
+            _ => return Ok(self),
+        };
+        Err(Error::input(format!(
+            "`{key}.law.kind` is `{law}`, the data's actions are {data}, expected {fitting}"
+        ))
+        .hint("leave the law out to take the one that fits"))
+    }
 }
 
 /// The mean of a fresh policy is small: its last weights begin a hundredth as wide.
@@ -67,20 +97,17 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Adds a policy to `arena`, for states and goals of one size.
+    /// Adds a policy to `arena`, from so many numbers of state and goal to an action.
     pub fn new(
         parameters: &mut Parameters,
         arena: ArenaId,
         shape: &PolicyShape,
-        (state_size, action_size): (usize, usize),
+        (inputs, action_size): (usize, usize),
     ) -> Self {
-        let outputs = match shape.law {
-            Law::Constant { .. } => action_size,
-            Law::Tanh => 2 * action_size,
-        };
-        let sizes = (2 * state_size, outputs);
-        let network = Mlp::new(parameters, arena, &shape.network, sizes, LAST_SCALE);
-        Self { network, law: shape.law, action_size }
+        let law = if shape.law == Law::Auto { USUAL } else { shape.law };
+        let outputs = if law == Law::Tanh { 2 * action_size } else { action_size };
+        let network = Mlp::new(parameters, arena, &shape.network, (inputs, outputs), LAST_SCALE);
+        Self { network, law, action_size }
     }
 
     /// The arena the policy lives in.
@@ -101,11 +128,12 @@ impl Policy {
     /// Declares an action for each row: the mean held to its bounds, or a sample.
     pub fn action<T: Scalar>(&self, program: &mut Program<T>, statistics: Value) -> Value {
         match self.law {
-            Law::Constant { .. } => program.clip(statistics),
+            Law::Constant { .. } | Law::Auto => program.clip(statistics),
             Law::Tanh => {
                 let noise = program.column(Column::Noise(self.action_size));
                 program.tanh_sample(statistics, noise)
             }
+            Law::Categorical => program.most_likely(statistics),
         }
     }
 
@@ -118,15 +146,30 @@ impl Policy {
     ) -> Value {
         match self.law {
             Law::Constant { deviation } => program.gaussian(statistics, action, deviation),
+            Law::Auto => program.gaussian(statistics, action, 1.0),
             Law::Tanh => program.tanh_gaussian(statistics, action),
+            Law::Categorical => program.categorical(statistics, action),
         }
+    }
+
+    /// The network's output for each row of normalized inputs: the law's numbers, not held to any
+    /// bounds.
+    pub fn center(&self, threads: &Threads, arena: &[f32], inputs: &[f32]) -> Vec<f32> {
+        self.network.infer(threads, arena, inputs)
     }
 
     /// The most likely action for each row of normalized `inputs` (state, then goal).
     pub fn infer(&self, threads: &Threads, arena: &[f32], inputs: &[f32]) -> Vec<f32> {
-        let statistics = self.network.infer(threads, arena, inputs);
+        let statistics = self.center(threads, arena, inputs);
         match self.law {
-            Law::Constant { .. } => statistics.iter().map(|x| x.clamp(-1.0, 1.0)).collect(),
+            Law::Constant { .. } | Law::Auto => {
+                statistics.iter().map(|x| x.clamp(-1.0, 1.0)).collect()
+            }
+            Law::Categorical => {
+                let mut actions = vec![0.0; statistics.len()];
+                write_one_hot(&statistics, self.action_size, &mut actions);
+                actions
+            }
             Law::Tanh => statistics
                 .chunks_exact(2 * self.action_size)
                 .flat_map(|row| row[..self.action_size].iter().map(|x| f32::tanh(*x)))

@@ -5,8 +5,8 @@ use crate::engine::cuda::listing::{listing, sources};
 use crate::engine::cuda::{Argument, OWN_SOURCES, compile_here};
 use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Value, Window};
 use crate::ops::{
-    Activation, AdvantageWeights, Directions, Iqe, Linear, Mrn, Norm, Scale, Standardize, Targets,
-    Term,
+    Activation, AdvantageWeights, Directions, Iqe, Linear, Mrn, Multiplier, Norm, Scale,
+    Standardize, Targets, Term,
 };
 
 const BATCH: usize = 24;
@@ -107,8 +107,10 @@ impl Bench {
         let target = self.program.targets(potential, products, Targets::Clamped);
         let (excess, shortfall) =
             (self.program.excess(products, target), self.program.shortfall(products, target));
-        let (multiplier, share) =
-            (self.program.multiplier(self.mix), self.program.negative_share(potential, products));
+        let (multiplier, share) = (
+            self.program.multiplier(Multiplier::Floored, self.mix),
+            self.program.negative_share(potential, products),
+        );
         for value in [excess, shortfall, multiplier, share] {
             self.use_up(value);
         }

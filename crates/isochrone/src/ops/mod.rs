@@ -4,10 +4,19 @@
 //! [`Program`](crate::engine::Program) that declares it.
 
 mod advantage;
+mod backup;
+mod bootstrap;
+mod categorical;
 mod clip;
+mod closeness;
 mod combine;
+mod deep_norm;
+mod difference;
 mod distillation;
+mod expectile;
+mod extremum;
 mod gaussian;
+mod hinge;
 mod info_nce;
 mod inner_product;
 mod iqe;
@@ -19,18 +28,34 @@ mod log_mean_exp;
 mod mean;
 mod mrn;
 mod multiplier;
+mod pqe;
+mod push;
+mod recursive_classification;
 mod scores;
+mod sphere;
 mod tanh_gaussian;
+mod weighted_sum;
+mod wide_norm;
 
 pub use advantage::{AdvantageWeights, Standardize};
+pub use backup::Backup;
+pub use bootstrap::Bootstrap;
+pub(crate) use categorical::write_one_hot;
 pub use combine::Term;
+pub use deep_norm::DeepNorm;
+pub use difference::{DifferenceHead, HeadWeights};
 pub use distillation::Targets;
+pub use extremum::Extremum;
 pub use info_nce::{Directions, LSE_PENALTY};
 pub use iqe::Iqe;
 pub use linear::{Activation, Linear, Norm, Weights};
 pub use mean::Scale;
 pub use mrn::Mrn;
-pub use multiplier::{MULTIPLIER_CAP, MULTIPLIER_FLOOR};
+pub use multiplier::{MULTIPLIER_CAP, MULTIPLIER_FLOOR, Multiplier};
+pub use pqe::PqeLh;
+pub use push::Push;
+pub(crate) use sphere::to_sphere;
+pub use wide_norm::WideNorm;
 
 /// Lanes that head kernels work on at once: pairs of one row side by side.
 pub(crate) const LANES: usize = 64;
@@ -69,17 +94,19 @@ pub(crate) mod differences {
         arena: ArenaId,
         held: Option<ArenaId>,
         free: Vec<Parameter>,
+        /// How many of `free` are differentiated by; the rest is held.
+        own: usize,
     }
 
     impl Bench {
         pub fn new(shapes: &[(usize, usize)]) -> Self {
             let mut parameters = Parameters::default();
             let arena = parameters.arena("free");
-            let free = shapes
+            let free: Vec<Parameter> = shapes
                 .iter()
                 .map(|&shape| parameters.add(arena, "free", shape, Initial::Uniform(1.0)))
                 .collect();
-            Self { parameters, arena, held: None, free }
+            Self { parameters, arena, held: None, free, own: shapes.len() }
         }
 
         /// Adds matrices that are read but not differentiated by.
@@ -127,12 +154,13 @@ pub(crate) mod differences {
             }
         }
 
-        /// The gradient by each free matrix, where none is held.
+        /// The gradient by each free matrix.
         pub fn gradients(
             self,
             declare: impl Fn(&mut Program<f64>, &[Value]) -> Value,
         ) -> Vec<Vec<f64>> {
-            let (arena, free) = (self.arena, self.free.clone());
+            let (arena, mut free) = (self.arena, self.free.clone());
+            free.truncate(self.own);
             let done = self.differentiate(|_, _| {}, declare);
             let gradient = done.executor.gradient(arena);
             free.iter().map(|parameter| parameter.of(gradient).to_vec()).collect()

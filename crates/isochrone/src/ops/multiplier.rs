@@ -1,4 +1,9 @@
-//! λ = min(0.01 + softplus(raw), 10⁴): a dual multiplier that stays positive.
+//! λ of a raw number: a dual multiplier that stays positive.
+//!
+//! Floored: min(0.01 + softplus(raw), 10⁴). Softplus: the same without floor. Exponential: e^raw, with
+//! the same cap.
+
+use serde::{Deserialize, Serialize};
 
 use crate::engine::{
     Argument, Backward, Forward, Grid, Kernels, Operation, Parameter, Program, Queue, Scalar, Value,
@@ -9,7 +14,37 @@ pub const MULTIPLIER_FLOOR: f64 = 0.01;
 /// The largest value of a multiplier; no gradient flows there.
 pub const MULTIPLIER_CAP: f64 = 1e4;
 
-struct Multiplier;
+/// How a raw number becomes a multiplier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Multiplier {
+    /// 0.01 + softplus(raw).
+    Floored,
+    /// softplus(raw).
+    Softplus,
+    /// e^raw.
+    Exponential,
+}
+
+impl Multiplier {
+    /// The raw number whose multiplier is `first`.
+    pub fn raw(self, first: f64) -> f64 {
+        match self {
+            Self::Floored => (first - MULTIPLIER_FLOOR).exp_m1().ln(),
+            Self::Softplus => first.exp_m1().ln(),
+            Self::Exponential => first.ln(),
+        }
+    }
+
+    /// The multiplier and its slope.
+    fn of<T: Scalar>(self, raw: T) -> (T, T) {
+        match self {
+            Self::Floored => (T::of(MULTIPLIER_FLOOR) + raw.softplus(), raw.sigmoid()),
+            Self::Softplus => (raw.softplus(), raw.sigmoid()),
+            Self::Exponential => (raw.exp(), raw.exp()),
+        }
+    }
+}
 
 impl<T: Scalar> Operation<T> for Multiplier {
     fn name(&self) -> &'static str {
@@ -17,16 +52,15 @@ impl<T: Scalar> Operation<T> for Multiplier {
     }
 
     fn kernels(&self) -> Option<&dyn Kernels> {
-        Some(self)
+        (*self == Self::Floored).then_some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
-        let free = T::of(MULTIPLIER_FLOOR) + run.parameter(0)[0].softplus();
-        run.output[0] = free.at_most(T::of(MULTIPLIER_CAP));
+        run.output[0] = self.of(run.parameter(0)[0]).0.at_most(T::of(MULTIPLIER_CAP));
     }
 
     fn backward(&self, mut run: Backward<'_, T>) {
-        let slope = run.parameter(0)[0].sigmoid();
+        let slope = self.of(run.parameter(0)[0]).1;
         let capped = run.output[0] >= T::of(MULTIPLIER_CAP);
         let upstream = run.output_gradient[0];
         // Past the cap only a gradient that leads back down may act (descent subtracts it).
@@ -69,21 +103,25 @@ impl Kernels for Multiplier {
 
 impl<T: Scalar> Program<T> {
     /// The multiplier of a raw parameter.
-    pub fn multiplier(&mut self, raw: Parameter) -> Value {
-        self.add(Multiplier, &[], &[raw], (1, 1))
+    pub fn multiplier(&mut self, form: Multiplier, raw: Parameter) -> Value {
+        self.add(form, &[], &[raw], (1, 1))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::engine::Initial;
     use crate::ops::differences::Bench;
 
     #[test]
-    fn a_multiplier_has_the_gradient_of_softplus() {
-        let mut bench = Bench::new(&[]);
-        let arena = bench.parameters.arena("dual");
-        let raw = bench.parameters.add(arena, "raw", (1, 1), Initial::Uniform(2.0));
-        bench.check(|program, _| program.multiplier(raw));
+    fn a_multiplier_has_the_gradient_of_its_form_and_begins_where_told() {
+        for form in [Multiplier::Floored, Multiplier::Softplus, Multiplier::Exponential] {
+            let mut bench = Bench::new(&[]);
+            let arena = bench.parameters.arena("dual");
+            let raw = bench.parameters.add(arena, "raw", (1, 1), Initial::Uniform(2.0));
+            bench.check(|program, _| program.multiplier(form, raw));
+            assert!((form.of(form.raw(0.7)).0 - 0.7).abs() < 1e-12);
+        }
     }
 }

@@ -123,7 +123,8 @@ impl<'d, D: Distance> Graph<'d, D> {
         for group in groups.into_iter().filter(|group| steps(&group[0]) <= threshold) {
             let Support { from, to, rows, .. } = group[0];
             let rows = group.iter().fold(rows, |fewest, support| fewest.min(support.rows));
-            list.push(Edge { from, to, steps: steps(&group[0]), rows });
+            // A distance that is no quasimetric may be negative; a path never gains by an edge.
+            list.push(Edge { from, to, steps: steps(&group[0]).max(0.0), rows });
             supports.extend(group.iter().map(|support| support.trajectory));
             support_ends.push(supports.len());
         }

@@ -117,6 +117,24 @@ pub struct Curves {
     pub spread: Spread,
 }
 
+/// Learning curves of the same things in several worlds, one panel each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// The line above the picture.
+    pub title: String,
+    /// The text below the picture, to which the meaning of line and band is added.
+    pub caption: String,
+    /// What the horizontal axes count.
+    pub horizontal: String,
+    /// What the vertical axes measure.
+    pub vertical: String,
+    /// The numbers at the lower and upper side of every panel.
+    pub range: [f32; 2],
+    /// The name of each panel and its curves; curves of one name look alike in all panels.
+    pub panels: Vec<(String, Vec<Series>)>,
+}
+
 /// Learned against exact steps, with the straight line fitted to them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -259,6 +277,45 @@ impl Curves {
         }
         self.series.iter().try_for_each(|series| series.check(self.spread))?;
         check_numbers("a reference", self.references.iter().map(|reference| reference.value))
+    }
+}
+
+impl Comparison {
+    /// The names of the curves, in the order in which panels first show them.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for series in self.panels.iter().flat_map(|(_, series)| series) {
+            if !names.contains(&series.name.as_str()) {
+                names.push(&series.name);
+            }
+        }
+        names
+    }
+
+    /// Says whether the picture can be drawn.
+    ///
+    /// # Errors
+    ///
+    /// No panels, a panel without series or with one that [`Curves`] would refuse, or a range
+    /// without extent.
+    pub fn check(&self) -> Result<()> {
+        if self.panels.is_empty() {
+            return Err(Error::input("a comparison has `0` panels, expected at least 1"));
+        }
+        for (name, series) in &self.panels {
+            if series.is_empty() {
+                return Err(Error::input(format!(
+                    "the panel `{name}` has `0` curves, expected at least 1"
+                )));
+            }
+            series.iter().try_for_each(|series| series.check(Spread::StandardError))?;
+        }
+        check_numbers("a range", self.range)?;
+        if self.range[0] < self.range[1] {
+            return Ok(());
+        }
+        let [low, high] = self.range;
+        Err(Error::input(format!("a range from `{low}` to `{high}`, expected one that rises")))
     }
 }
 

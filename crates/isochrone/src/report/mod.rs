@@ -5,13 +5,16 @@
 //! `.png` by one drawing that both writers read.
 
 mod contour;
+mod coverage;
 mod field;
 mod holes;
 mod input;
 #[cfg(feature = "pictures")]
 pub mod pictures;
 
+pub use coverage::Coverage;
 pub use field::Field;
 pub use input::{
-    Calibration, Curves, Families, Isochrones, Panel, Reference, Series, Spread, Summary,
+    Calibration, Comparison, Curves, Families, Isochrones, Panel, Reference, Series, Spread,
+    Summary,
 };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::algorithms;
-use crate::data::Scaling;
+use crate::data::{Features, Scaling};
 use crate::error::{Error, Result, nearest};
 use crate::simulate::World;
 use crate::train::Settings;
@@ -49,24 +49,49 @@ impl Default for RunConfig {
 pub struct DataConfig {
     /// The name of a world, whose data are generated, or a file.
     pub source: String,
+    /// The world that a file was recorded in: it is where policies are judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded_in: Option<World>,
     /// The seed of a world's data.
     pub seed: u64,
+    /// What the actions of a file are.
+    pub actions: ActionKind,
     /// How states are normalized.
     pub scaling: Scaling,
+    /// What networks see beside normalized states, or in their place.
+    pub features: Features,
     /// The share of trajectories held out; 0 trains on all.
     pub validation: f64,
 }
 
 impl Default for DataConfig {
     fn default() -> Self {
-        Self { source: "pinwheel".into(), seed: 0, scaling: Scaling::Range, validation: 0.1 }
+        Self {
+            source: "pinwheel".into(),
+            recorded_in: None,
+            seed: 0,
+            actions: ActionKind::Auto,
+            scaling: Scaling::Range,
+            features: Features::None,
+            validation: 0.1,
+        }
     }
 }
 
+/// What the actions of a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ActionKind {
+    /// Whole numbers are discrete actions, rows of real numbers continuous ones.
+    Auto,
+    /// Rows of real numbers with one 1 are discrete actions.
+    OneHot,
+}
+
 impl DataConfig {
-    /// The world, where the source names one.
+    /// The world, where the source names one or the file is said to come from one.
     pub fn world(&self) -> Option<World> {
-        self.source.parse().ok()
+        self.source.parse().ok().or(self.recorded_in)
     }
 }
 
@@ -88,15 +113,25 @@ impl Default for EvaluationConfig {
     }
 }
 
-/// The settings that a learner was tuned to on a world, as TOML; none where nobody did.
+/// The settings of every learner on the pinwheels.
+macro_rules! pinwheel {
+    ($algorithm:expr, $($name:literal)*) => {
+        match $algorithm {
+            $($name => Some(include_str!(concat!("../../presets/pinwheel-", $name, ".toml"))),)*
+            _ => None,
+        }
+    };
+}
+
+/// The settings that a learner was tuned to on a world, as TOML; none where nobody did. A learner with
+/// an extraction other than its usual one may have settings of its own, as `NAME-EXTRACTION`.
 pub fn preset(world: World, algorithm: &str) -> Option<&'static str> {
-    match (world, algorithm) {
-        (World::Pinwheel | World::PinwheelShortcut, "cmd1") => {
-            Some(include_str!("../../presets/pinwheel-cmd1.toml"))
-        }
-        (World::Pinwheel | World::PinwheelShortcut, "cmd2") => {
-            Some(include_str!("../../presets/pinwheel-cmd2.toml"))
-        }
+    match world {
+        World::Pinwheel | World::PinwheelShortcut => pinwheel!(
+            algorithm,
+            "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
+            "crl-nce" "cmd1-awr" "mqe-ddpg-bc" "qrl-ddpg-bc" "crl-awr" "gciql-awr" "ddpg-awr"
+        ),
         _ => None,
     }
 }
@@ -230,17 +265,32 @@ fn read_algorithm(mut table: Table) -> Result<algorithms::Config> {
         Some(Value::String(name)) => name,
         Some(other) => return Err(wrong_type("algorithm.name", "a name", &other)),
     };
-    for (part, tag, usual) in [("extraction", "name", "awr"), ("head", "kind", "mrn")] {
-        if let Some(Value::Table(inner)) = table.get_mut(part) {
-            inner.entry(tag).or_insert_with(|| Value::String(usual.into()));
-        }
+    let Some(defaults) = algorithms::Config::named(&name) else {
+        return Err(Error::input(format!("unknown algorithm `{name}`"))
+            .hint(nearest(&name, &algorithms::Config::NAMES)));
+    };
+    let mut whole = Table::try_from(defaults).map_err(|error| Error::input(error.to_string()))?;
+    whole.remove("name");
+    overlay(&mut whole, table);
+    let mut track = serde_path_to_error::Track::new();
+    let value = serde_path_to_error::Deserializer::new(Value::Table(whole), &mut track);
+    let read = algorithms::Config::read(&name, value).expect("a learner that has defaults");
+    read.map_err(|error| unreadable("algorithm", &track.path().to_string(), &error))
+}
+
+/// Writes what was `given` over the defaults, key by key; a thing of another kind replaces them.
+fn overlay(defaults: &mut Table, given: Table) {
+    let differs = |tag: &str| {
+        given.get(tag).is_some_and(|kind| defaults.get(tag).is_some_and(|usual| usual != kind))
+    };
+    if ["name", "kind"].into_iter().any(differs) {
+        defaults.clear();
     }
-    let value = Value::Table(table);
-    match name.as_str() {
-        "cmd1" => Ok(algorithms::Config::Cmd1(read_value("algorithm", value)?)),
-        "cmd2" => Ok(algorithms::Config::Cmd2(read_value("algorithm", value)?)),
-        _ => Err(Error::input(format!("unknown algorithm `{name}`"))
-            .hint(nearest(&name, &algorithms::Config::NAMES))),
+    for (key, value) in given {
+        match (defaults.get_mut(&key), value) {
+            (Some(Value::Table(inner)), Value::Table(value)) => overlay(inner, value),
+            (_, value) => drop(defaults.insert(key, value)),
+        }
     }
 }
 
@@ -250,11 +300,14 @@ fn read_part<T: DeserializeOwned>(key: &str, value: Option<Value>) -> Result<Opt
 
 /// Reads one part of the config; an error names the dotted key.
 fn read_value<T: DeserializeOwned>(key: &str, value: Value) -> Result<T> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let inner = error.path().to_string();
-        let key = if inner == "." { key.to_owned() } else { format!("{key}.{inner}") };
-        explain(&key, &one_line(error.inner().message()))
-    })
+    serde_path_to_error::deserialize(value)
+        .map_err(|error| unreadable(key, &error.path().to_string(), error.inner()))
+}
+
+/// The error of a part of the config, `inner` the place inside it.
+fn unreadable(key: &str, inner: &str, error: &toml::de::Error) -> Error {
+    let key = if inner == "." { key.to_owned() } else { format!("{key}.{inner}") };
+    explain(&key, &one_line(error.message()))
 }
 
 /// Turns serde's words into ours: the key, expected and found, and the nearest known name.
@@ -351,7 +404,9 @@ mod tests {
     #[test]
     fn a_resolved_config_read_back_is_the_same_config() {
         for name in algorithms::Config::NAMES {
-            let text = format!("discount = 0.9\n[algorithm]\nname = \"{name}\"\ntemperature = 2.0");
+            let text = format!(
+                "discount = 0.9\n[algorithm]\nname = \"{name}\"\npolicy_optimizer.clip = 2.0"
+            );
             let config = RunConfig::parse(&text, &["train.steps=77".into()]).unwrap();
             assert_eq!(config.train.steps, 77);
             let written = config.to_toml().unwrap();
@@ -393,10 +448,24 @@ mod tests {
         for name in algorithms::Config::NAMES {
             let text = preset(World::Pinwheel, name).unwrap();
             assert_eq!(RunConfig::parse(text, &[]).unwrap().algorithm.name(), name);
+            if algorithms::Config::named(name).unwrap().extraction_mut().is_none() {
+                continue;
+            }
             let other = RunConfig::parse(text, &["algorithm.extraction.name=awr".into()]).unwrap();
             assert!(other.to_toml().unwrap().contains("name = \"awr\""));
         }
         assert_eq!(preset(World::Roads, "cmd1"), None);
+    }
+
+    #[test]
+    fn a_file_may_be_said_to_come_from_a_world() {
+        let said = ["data.source=a.npz".into(), "data.recorded_in=antmaze-umaze".into()];
+        let config = RunConfig::parse("", &said).unwrap();
+        assert_eq!(config.data.world().unwrap().name(), "antmaze-umaze");
+        assert_eq!(config.discount(), 0.99);
+        assert_eq!(RunConfig::parse(&config.to_toml().unwrap(), &[]).unwrap(), config);
+        let wrong = message("", &["data.recorded_in=antmaze-umze"]);
+        assert!(wrong.contains("recorded_in") && wrong.contains("antmaze-umaze"), "{wrong}");
     }
 
     #[test]

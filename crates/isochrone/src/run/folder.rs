@@ -11,7 +11,7 @@ use crate::model::Model;
 
 const CONFIG: &str = "config.toml";
 const PROVENANCE: &str = "provenance.toml";
-const MODEL: &str = "model.safetensors";
+pub(super) const MODEL: &str = "model.safetensors";
 const CHECKPOINTS: &str = "checkpoints";
 
 /// Where a run's data and program come from.

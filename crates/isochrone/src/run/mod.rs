@@ -12,17 +12,18 @@
 //!
 //! The same command in the same folder goes on where the newest checkpoint stands.
 
+pub mod compare;
 mod config;
 mod folder;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub use config::{DataConfig, EvaluationConfig, RunConfig, preset};
+pub use config::{ActionKind, DataConfig, EvaluationConfig, RunConfig, preset};
 pub use folder::{Listed, Status, list, newest_snapshot, open_model, read_config};
 
 use crate::checkpoint::{Disk, Files, Lock, Snapshot, fingerprint, latest, save_step};
-use crate::data::{Dataset, Normalization, npz};
+use crate::data::{self, Choices, Dataset, Normalization};
 use crate::engine::Threads;
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, Success, success};
@@ -56,7 +57,7 @@ pub struct Opened {
 /// # Errors
 /// The file cannot be read or is not what it must be.
 pub fn open_source(config: &DataConfig) -> Result<Source> {
-    if let Some(world) = config.world() {
+    if let Ok(world) = config.source.parse::<World>() {
         let environment = world.open();
         let Recording { dataset, families, family_names } = environment.generate(config.seed)?;
         let world = Some(Opened { world, environment, families, family_names });
@@ -66,9 +67,31 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
     if !path.exists() {
         let known: Vec<String> = World::ALL.iter().map(|world| format!("`{world}`")).collect();
         return Err(Error::input(format!("no file and no world called `{}`", config.source))
-            .hint(format!("name an .npz file, or a world: {}", known.join(", "))));
+            .hint(format!("name an .npz or .hdf5 file, or a world: {}", known.join(", "))));
     }
-    Ok(Source { dataset: npz::read(path)?, world: None })
+    let dataset = data::open(path, &Choices::default())?.into_dataset()?;
+    let dataset = match config.actions {
+        ActionKind::Auto => dataset,
+        ActionKind::OneHot => dataset.declared_one_hot().map_err(|error| error.in_file(path))?,
+    };
+    let world = config.recorded_in.map(|world| recorded_in(world, &dataset, path)).transpose()?;
+    Ok(Source { dataset, world })
+}
+
+/// The world that the data of a file are said to come from.
+fn recorded_in(world: World, dataset: &Dataset, path: &Path) -> Result<Opened> {
+    let environment = world.open();
+    let found = (dataset.state_size(), dataset.action_size());
+    let expected = (environment.state_size(), environment.action_size());
+    if found != expected {
+        return Err(Error::input(format!(
+            "states and actions of {found:?} numbers, those of `{world}` have {expected:?}"
+        ))
+        .in_file(path)
+        .hint("set `data.recorded_in` to the world the file was recorded in"));
+    }
+    let families = vec![0; dataset.trajectories()];
+    Ok(Opened { world, environment, families, family_names: vec!["file".into()] })
 }
 
 /// Splits and normalizes data as the config says.
@@ -77,8 +100,11 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
 /// Too few trajectories to hold some out.
 pub fn prepare(config: &RunConfig, dataset: &Dataset) -> Result<Prepared> {
     let (training, validation) = dataset.split(config.data.validation, config.data.seed)?;
-    let normalization = Normalization::fit(&training, config.data.scaling);
-    Ok(Prepared { training, validation, normalization })
+    let features = &config.data.features;
+    features.check(dataset.state_size())?;
+    let normalization = Normalization::fit(&training, config.data.scaling).with(features.clone());
+    let radius = config.data.world().map(|world| world.open().radius());
+    Ok(Prepared { training, validation, normalization, radius })
 }
 
 /// What a run tells while it goes, and when it should stop.
@@ -222,15 +248,17 @@ impl Session<'_> {
     fn take_over(&mut self, origin: &Origin) -> Result<()> {
         if let Some(run) = &origin.distance_from {
             let snapshot = newest_snapshot(run)?;
-            let names = ["distance", "potential", "start_encoder", "goal_encoder", "multiplier"];
-            self.trainer.adopt(&snapshot, &names).map_err(|error| error.in_file(run))?;
+            self.trainer
+                .adopt(&snapshot, |name| name != "policy")
+                .map_err(|error| error.in_file(run))?;
         }
         if let crate::algorithms::Config::Cmd2(config) = &self.config.algorithm
             && let Some(run) = &config.trained_critic
         {
             let snapshot = newest_snapshot(Path::new(run))?;
-            let names = ["start_encoder", "goal_encoder"];
-            self.trainer.adopt(&snapshot, &names).map_err(|error| error.in_file(Path::new(run)))?;
+            self.trainer
+                .adopt(&snapshot, |name| name.ends_with("_encoder"))
+                .map_err(|error| error.in_file(Path::new(run)))?;
         }
         Ok(())
     }

@@ -3,21 +3,35 @@
 //! Everything drawn is keyed by (seed, purpose, step, index), so a recording, a set of tasks and the
 //! outcome of an episode are the same on every machine and for every size of a batch.
 
+pub mod antmaze;
 mod buckets;
+pub mod course;
+mod drive;
+mod expert;
+pub mod maze;
+mod mjcf;
+pub mod mujoco;
 pub mod pinwheel;
+pub mod point;
+pub mod pointmaze;
 pub mod referee;
 pub mod roads;
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Dataset;
 use crate::error::{Error, Result, changes};
 use crate::random::{Draws, Purpose, Stream};
 
+pub use antmaze::AntMaze;
+pub use course::{Body, Course};
 pub use pinwheel::Pinwheel;
+pub use pointmaze::PointMaze;
 pub use referee::Referee;
 pub use roads::Roads;
 
@@ -29,7 +43,8 @@ const MAP: Purpose = Purpose(0x5104);
 
 /// A world: how states move under actions, what is recorded in it and what is asked of a policy.
 pub trait Environment: Send + Sync {
-    /// Numbers in a state and in an observation of it.
+    /// Numbers in an observation. A state begins with as many and may hold more, which a policy does
+    /// not see.
     fn state_size(&self) -> usize;
 
     /// Numbers in an action, each in [−1, 1].
@@ -57,11 +72,31 @@ pub trait Environment: Send + Sync {
         squared.sum::<f64>() <= self.radius() * self.radius()
     }
 
+    /// Kinds of tasks: task i of a list is of kind i mod `groups`.
+    fn groups(&self) -> usize {
+        1
+    }
+
+    /// Episodes in the world's own dataset.
+    fn episodes(&self) -> u32 {
+        0
+    }
+
+    /// Records `episodes`, each a function of the seed and its number; calls `told` after each.
+    ///
+    /// # Errors
+    /// Those of [`Dataset::new`]; a simulator that is not installed.
+    fn record(&self, _: u64, _: Range<u32>, _told: &(dyn Fn() + Sync)) -> Result<Episodes> {
+        Err(Error::input("nothing is recorded in this world"))
+    }
+
     /// Records the world's own dataset; the same seed gives the same bytes.
     ///
     /// # Errors
-    /// Only those of [`Dataset::new`].
-    fn generate(&self, seed: u64) -> Result<Recording>;
+    /// As [`record`](Self::record).
+    fn generate(&self, seed: u64) -> Result<Recording> {
+        self.record(seed, 0..self.episodes(), &|| {}).map(|episodes| episodes.recording)
+    }
 
     /// Draws `count` evaluation tasks; the first tasks of a longer list are those of a shorter one.
     ///
@@ -79,6 +114,40 @@ pub struct Recording {
     pub families: Vec<u8>,
     /// The names of the families.
     pub family_names: Vec<String>,
+}
+
+impl Recording {
+    /// A recording whose trajectories are all of one family.
+    fn of_one_kind(dataset: Dataset, name: &str) -> Self {
+        let families = vec![0; dataset.trajectories()];
+        Self { dataset, families, family_names: vec![name.to_owned()] }
+    }
+}
+
+/// Recorded episodes, and what a file of them holds beside what is seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Episodes {
+    /// What is seen and done.
+    pub recording: Recording,
+    /// The rest.
+    pub further: Vec<Further>,
+}
+
+impl From<Recording> for Episodes {
+    fn from(recording: Recording) -> Self {
+        Self { recording, further: Vec::new() }
+    }
+}
+
+/// An array with one row for each row of a recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Further {
+    /// Its name in a file.
+    pub name: &'static str,
+    /// Numbers in a row.
+    pub width: usize,
+    /// Row after row.
+    pub values: Vec<f32>,
 }
 
 /// One question to a policy: get from `start` to `goal`.
@@ -100,7 +169,7 @@ pub struct Outcome {
     pub reached: bool,
     /// Steps taken: until the goal, or all of the horizon.
     pub steps: u32,
-    /// The true states passed, the start included; empty unless asked for.
+    /// The true states passed, the start included, without what is hidden; empty unless asked for.
     pub path: Vec<Vec<f32>>,
 }
 
@@ -132,10 +201,10 @@ pub fn rollout(
     policy: &mut Policy<'_>,
 ) -> Vec<Outcome> {
     let (motion, sensing) = (Stream::new(seed, MOTION), Stream::new(seed, SENSING));
-    let action_size = environment.action_size();
+    let (size, action_size) = (environment.state_size(), environment.action_size());
     let mut states: Vec<Vec<f64>> = tasks.iter().map(|task| task.start.clone()).collect();
     let mut outcomes: Vec<Outcome> =
-        states.iter().map(|state| Outcome::before(state, paths)).collect();
+        states.iter().map(|state| Outcome::before(&state[..size], paths)).collect();
     let mut running: Vec<usize> = (0..tasks.len()).collect();
     let (mut observations, mut goals, mut actions) = (Vec::new(), Vec::new(), Vec::new());
     for step in 0..environment.horizon() {
@@ -152,13 +221,21 @@ pub fn rollout(
         actions.clear();
         actions.resize(running.len() * action_size, 0.0);
         policy(&observations, &goals, &mut actions);
-        let mut acts = actions.chunks_exact(action_size);
+        let mut moving: Vec<(usize, Vec<f64>)> = running
+            .iter()
+            .map(|&episode| (episode, std::mem::take(&mut states[episode])))
+            .collect();
+        moving.par_iter_mut().zip(actions.par_chunks_exact(action_size)).for_each(
+            |((episode, state), action)| {
+                let mut draws = motion.draws(step as u64, *episode as u32);
+                environment.step(state, action, &mut draws);
+            },
+        );
+        moving.into_iter().for_each(|(episode, state)| states[episode] = state);
         running.retain(|&episode| {
-            let action = acts.next().expect("one action for every running episode");
-            let mut draws = motion.draws(step as u64, episode as u32);
-            environment.step(&mut states[episode], action, &mut draws);
-            let reached = environment.reached(&states[episode], &tasks[episode].goal);
-            outcomes[episode].advance(&states[episode], reached, paths);
+            let state = &states[episode];
+            let reached = environment.reached(state, &tasks[episode].goal);
+            outcomes[episode].advance(&state[..size], reached, paths);
             !reached
         });
     }
@@ -187,7 +264,7 @@ impl Outcome {
 
 /// The worlds that can be asked for by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(into = "String", try_from = "String")]
 pub enum World {
     /// A ring of four corridors with four dead-end spurs; see [`pinwheel`].
     Pinwheel,
@@ -195,11 +272,23 @@ pub enum World {
     PinwheelShortcut,
     /// Eight noisy directed curves; see [`roads`].
     Roads,
+    /// A body in a maze; see [`course`].
+    Maze(Course),
 }
 
 impl World {
     /// All worlds.
-    pub const ALL: [Self; 3] = [Self::Pinwheel, Self::PinwheelShortcut, Self::Roads];
+    pub const ALL: [Self; 3 + Course::COUNT] = {
+        let mut all = [Self::Pinwheel; 3 + Course::COUNT];
+        all[1] = Self::PinwheelShortcut;
+        all[2] = Self::Roads;
+        let mut index = 0;
+        while index < Course::COUNT {
+            all[3 + index] = Self::Maze(Course::ALL[index].1);
+            index += 1;
+        }
+        all
+    };
 
     /// The name a config or a command uses.
     pub fn name(self) -> &'static str {
@@ -207,14 +296,20 @@ impl World {
             Self::Pinwheel => "pinwheel",
             Self::PinwheelShortcut => "pinwheel-shortcut",
             Self::Roads => "roads",
+            Self::Maze(course) => course.name(),
         }
     }
 
     /// Builds the world.
     pub fn open(self) -> Box<dyn Environment> {
-        match self.pinwheel() {
-            Some(pinwheel) => Box::new(pinwheel),
-            None => Box::new(Roads::new(roads::SEED)),
+        match self {
+            Self::Pinwheel => Box::new(Pinwheel::new(pinwheel::Tips::Closed)),
+            Self::PinwheelShortcut => Box::new(Pinwheel::new(pinwheel::Tips::Shortcut)),
+            Self::Roads => Box::new(Roads::new(roads::SEED)),
+            Self::Maze(course) => match course.body {
+                Body::Point => Box::new(PointMaze::new(course)),
+                Body::Ant => Box::new(AntMaze::new(course)),
+            },
         }
     }
 
@@ -223,7 +318,7 @@ impl World {
         match self {
             Self::Pinwheel => Some(Pinwheel::new(pinwheel::Tips::Closed)),
             Self::PinwheelShortcut => Some(Pinwheel::new(pinwheel::Tips::Shortcut)),
-            Self::Roads => None,
+            Self::Roads | Self::Maze(_) => None,
         }
     }
 }
@@ -231,6 +326,20 @@ impl World {
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl From<World> for String {
+    fn from(world: World) -> Self {
+        world.name().to_owned()
+    }
+}
+
+impl TryFrom<String> for World {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self> {
+        name.parse()
     }
 }
 
@@ -270,11 +379,11 @@ mod tests {
     #[test]
     fn an_unknown_world_is_answered_with_the_known_ones_nearest_first() {
         let error = "pinwheel-shortct".parse::<World>().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "unknown world `pinwheel-shortct`; hint: known worlds, nearest first: \
-             `pinwheel-shortcut`, `pinwheel`, `roads`"
-        );
+        let text = error.to_string();
+        let expected = "unknown world `pinwheel-shortct`; hint: known worlds, nearest first: \
+             `pinwheel-shortcut`, `pinwheel`, ";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(World::ALL.iter().all(|world| text.contains(&format!("`{world}`"))));
         assert_eq!(changes("roads", "road"), 1);
         assert_eq!(changes("", "roads"), 5);
     }

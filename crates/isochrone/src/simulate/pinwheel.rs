@@ -7,7 +7,9 @@
 //! centre. Recorded family k runs along side k and then into spur k + 1, so no trajectory passes a
 //! corner along the ring, and whoever wants to must join two families there.
 
-use super::{Environment, RECORDING, Recording, TASKS, Task};
+use std::ops::Range;
+
+use super::{Environment, Episodes, RECORDING, Recording, TASKS, Task};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::random::{Draws, Stream};
@@ -108,7 +110,7 @@ impl Pinwheel {
     }
 
     /// One trajectory of `family`, or none where it strayed from the family's corridors.
-    fn record(&self, family: usize, draws: &mut Draws) -> Option<(Vec<f32>, Vec<f32>)> {
+    fn record_one(&self, family: usize, draws: &mut Draws) -> Option<(Vec<f32>, Vec<f32>)> {
         let shift = [0; 2].map(|_| draws.between(-AIM_JITTER, AIM_JITTER));
         let mut driver = Driver { side: family, in_spur: false, shift };
         let jitter = [0; 2].map(|_| draws.between(-START_JITTER, START_JITTER));
@@ -163,29 +165,39 @@ impl Environment for Pinwheel {
         state.iter().map(|&value| value as f32).collect()
     }
 
-    /// Records [`TRAJECTORIES_PER_FAMILY`] trajectories of each family, the families in turn.
+    fn episodes(&self) -> u32 {
+        4 * TRAJECTORIES_PER_FAMILY as u32
+    }
+
+    /// Records trajectories of the families in turn.
     ///
     /// A trajectory aims at the corner after its side, shifted, and having arrived at the tip behind
     /// that corner, shifted half as far, where it dwells. One that jumps goes on as the family of
     /// the side it landed on; it is still listed under the family it began with. One that misses
     /// the spur and slides along the next side, about one in forty, is drawn again.
-    fn generate(&self, seed: u64) -> Result<Recording> {
+    fn record(
+        &self,
+        seed: u64,
+        episodes: Range<u32>,
+        told: &(dyn Fn() + Sync),
+    ) -> Result<Episodes> {
         let stream = Stream::new(seed, RECORDING);
-        let trajectories = 4 * TRAJECTORIES_PER_FAMILY;
         let (mut states, mut actions) = (Vec::new(), Vec::new());
-        let families: Vec<u8> = (0..trajectories).map(|index| (index % 4) as u8).collect();
-        for (index, &family) in families.iter().enumerate() {
-            let mut draws = stream.draws(0, index as u32);
-            let (path, acts) = std::iter::repeat_with(|| self.record(family.into(), &mut draws))
-                .find_map(|drawn| drawn)
-                .expect("an endless supply");
+        let families: Vec<u8> = episodes.clone().map(|index| (index % 4) as u8).collect();
+        for (index, &family) in episodes.zip(&families) {
+            let mut draws = stream.draws(0, index);
+            let (path, acts) =
+                std::iter::repeat_with(|| self.record_one(family.into(), &mut draws))
+                    .find_map(|drawn| drawn)
+                    .expect("an endless supply");
             states.extend(path);
             actions.extend(acts);
+            told();
         }
-        let lengths = vec![RECORDED_STEPS + 1; trajectories];
+        let lengths = vec![RECORDED_STEPS + 1; families.len()];
         let family_names = ["bottom", "right", "top", "left"].map(String::from).to_vec();
         let dataset = Dataset::new(states, 2, Some((actions, 2)), &lengths)?;
-        Ok(Recording { dataset, families, family_names })
+        Ok(Recording { dataset, families, family_names }.into())
     }
 
     /// Starts are drawn from the recorded states on the ring, goals uniformly from the points within

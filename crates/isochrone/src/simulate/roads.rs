@@ -14,8 +14,10 @@
 //! starts). On another draw of the map, where one path had 62 % and 96 %, a path for each leg had
 //! 53 % and 85 %, and windows that do not shrink (three kinds) at most 22 % and 11 %.
 
+use std::ops::Range;
+
 use super::buckets::Buckets;
-use super::{Environment, MAP, RECORDING, Recording, TASKS, Task};
+use super::{Environment, Episodes, MAP, RECORDING, Recording, TASKS, Task};
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::random::{Draws, Stream};
@@ -215,7 +217,7 @@ impl Roads {
         draws.below(self.states() as u32) as usize
     }
 
-    fn record(&self, start: usize, draws: &mut Draws) -> (Vec<f32>, Vec<f32>) {
+    fn record_one(&self, start: usize, draws: &mut Draws) -> (Vec<f32>, Vec<f32>) {
         let stopping = 1.0 / MEAN_STEPS;
         let steps = 1 + (draws.uniform().ln() / (1.0 - stopping).ln()) as usize;
         let bias = normal(draws);
@@ -263,25 +265,35 @@ impl Environment for Roads {
         state.iter().map(|&value| (value + SENSOR_NOISE * draws.normal()) as f32).collect()
     }
 
-    /// Records [`ROLLOUTS`] random walks from uniform states: actions of unit length around a
+    fn episodes(&self) -> u32 {
+        ROLLOUTS as u32
+    }
+
+    /// Records random walks from uniform states: actions of unit length around a
     /// direction of the walk's own, as many as a geometric law says. The states are as observed. A
     /// walk belongs to the family on whose path it starts.
-    fn generate(&self, seed: u64) -> Result<Recording> {
+    fn record(
+        &self,
+        seed: u64,
+        episodes: Range<u32>,
+        told: &(dyn Fn() + Sync),
+    ) -> Result<Episodes> {
         let stream = Stream::new(seed, RECORDING);
         let (mut states, mut actions) = (Vec::new(), Vec::new());
         let (mut lengths, mut families) = (Vec::new(), Vec::new());
-        for index in 0..ROLLOUTS {
-            let mut draws = stream.draws(0, index as u32);
+        for index in episodes {
+            let mut draws = stream.draws(0, index);
             let start = self.random_state(&mut draws);
-            let (path, acts) = self.record(start, &mut draws);
+            let (path, acts) = self.record_one(start, &mut draws);
             lengths.push(path.len() / 2);
             families.push(self.families[start]);
             states.extend(path);
             actions.extend(acts);
+            told();
         }
         let dataset = Dataset::new(states, 2, Some((actions, 2)), &lengths)?;
         let family_names = FAMILIES.iter().map(|family| family.name.to_string()).collect();
-        Ok(Recording { dataset, families, family_names })
+        Ok(Recording { dataset, families, family_names }.into())
     }
 
     /// The start is a uniform state, the goal the farthest from it of ten uniform states. The data

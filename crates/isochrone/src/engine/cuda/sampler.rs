@@ -4,7 +4,7 @@ use super::machine::{Grid, Machine};
 use super::memory::{Buffer, Memory, Places};
 use super::queue::{Argument, Launch};
 use crate::data::sampler::{
-    Column, End, First, NOISE_PURPOSE, ORDER_PURPOSE, ROWS_PURPOSE, Rows, Sampler, Tables,
+    Column, End, First, NOISE_PURPOSE, ORDER_PURPOSE, ROWS_PURPOSE, Rows, RowsId, Sampler, Tables,
 };
 use crate::error::Result;
 
@@ -14,52 +14,73 @@ pub(super) const SOURCE: &str = include_str!("sampler.cu");
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Data {
+    seen: u64,
     states: u64,
     actions: u64,
-    shift: u64,
-    scale: u64,
     last_rows: u64,
     starts: u64,
     cumulative: u64,
+    waypoints: u64,
     rows: u32,
     start_count: u32,
     table: u32,
+    waypoint_table: u32,
     state_size: u32,
-    action_size: u32,
     unused: u32,
 }
 
 /// What `sampler.cu` calls `Choice`.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[repr(C)]
 struct Choice {
     kind: u32,
     from_one: u32,
     clip: u32,
-    unused: u32,
+    steps: u32,
+    /// The choice that gives the goal, and how many goals stand behind each other.
+    goal: u32,
+    depth: u32,
+    current: f64,
     future: f64,
     both: f64,
+    successor: f64,
 }
 
 impl Choice {
-    fn new(rows: Rows) -> Self {
-        let plain = Self { kind: 0, from_one: 0, clip: 0, unused: 0, future: 0.0, both: 0.0 };
+    fn new(rows: Rows, before: &[Self]) -> Self {
+        let plain = Self::default();
         let future = |law: crate::data::sampler::Offsets| Self {
             kind: 2,
             from_one: u32::from(law.from == First::One),
             clip: u32::from(law.end == End::Clip),
             ..plain
         };
+        let after = |goal: RowsId| {
+            let goal = goal.place();
+            Self { goal: goal as u32, depth: 1 + before[goal].depth, ..plain }
+        };
         match rows {
             Rows::Start => plain,
             Rows::Next => Self { kind: 1, ..plain },
             Rows::Future(law) => future(law),
-            Rows::Mixed(mix, law) => {
-                let both = mix.future + mix.trajectory;
-                Self { kind: 3, future: mix.future, both, ..future(law) }
-            }
+            Rows::Mixed(mix, law) => Self {
+                kind: 3,
+                current: mix.current,
+                future: mix.future,
+                both: mix.future + mix.trajectory,
+                ..future(law)
+            },
             Rows::Random => Self { kind: 4, ..plain },
+            Rows::Waypoint(law, goal) => Self { kind: 5, successor: law.successor, ..after(goal) },
+            Rows::Ahead(steps, goal) => Self { kind: 6, steps, ..goal.map_or(plain, after) },
         }
+    }
+
+    fn all(rows: &[Rows]) -> Vec<Self> {
+        rows.iter().fold(Vec::new(), |mut before, &rows| {
+            before.push(Self::new(rows, &before));
+            before
+        })
     }
 }
 
@@ -73,6 +94,9 @@ struct Filler {
     purpose: u32,
     order: u64,
     out: u64,
+    /// The rows that are compared with, and the largest square of a distance that counts as none.
+    other: u32,
+    within: f32,
 }
 
 /// Where a batch and what is drawn for it stand.
@@ -134,7 +158,7 @@ impl Drawing {
     pub fn new(machine: &Machine, sampler: &Sampler<'_>, batches: &Batches) -> Result<Self> {
         let tables = sampler.tables();
         let (data, held) = copied(machine, &tables)?;
-        let choices: Vec<Choice> = tables.rows.iter().map(|&rows| Choice::new(rows)).collect();
+        let choices = Choice::all(tables.rows);
         let purposes: Vec<u32> = permuted(&tables).iter().map(|&(_, purpose)| purpose).collect();
         let fillers = fillers(&tables, batches);
         Ok(Self {
@@ -215,37 +239,49 @@ impl Drawing {
     }
 }
 
-/// Copies a dataset and its tables to the GPU.
+/// Copies a dataset and its tables to the GPU: what networks see of every state, and the states as
+/// they were recorded where a column compares them.
 fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<Memory>)> {
     let dataset = tables.dataset;
     let last_rows: Vec<u32> = (0..dataset.rows()).map(|row| dataset.last_row(row) as u32).collect();
-    let normalization = tables.normalization;
+    let compared = |column: &Column| matches!(column, Column::Reached(_, _, Some(_)));
+    let states = if tables.columns.iter().any(compared) { dataset.states() } else { &[] };
     let held = vec![
-        machine.filled(dataset.states())?,
+        machine.filled(&seen(tables))?,
+        machine.filled(states)?,
         machine.filled(dataset.actions())?,
-        machine.filled(&normalization.shift)?,
-        machine.filled(&normalization.scale)?,
         machine.filled(&last_rows)?,
         machine.filled(tables.starts)?,
         machine.filled(tables.cumulative)?,
+        machine.filled(tables.waypoints)?,
     ];
     let address = |at: usize| -> u64 { held[at].address };
     let data = Data {
-        states: address(0),
-        actions: address(1),
-        shift: address(2),
-        scale: address(3),
-        last_rows: address(4),
-        starts: address(5),
-        cumulative: address(6),
+        seen: address(0),
+        states: address(1),
+        actions: address(2),
+        last_rows: address(3),
+        starts: address(4),
+        cumulative: address(5),
+        waypoints: address(6),
         rows: dataset.rows() as u32,
         start_count: tables.starts.len() as u32,
         table: tables.cumulative.len() as u32,
+        waypoint_table: tables.waypoints.len() as u32,
         state_size: dataset.state_size() as u32,
-        action_size: dataset.action_size() as u32,
         unused: 0,
     };
     Ok((data, held))
+}
+
+/// What networks see of every state: normalized, features and all, by the CPU's own code.
+fn seen(tables: &Tables<'_>) -> Vec<f32> {
+    let width = tables.normalization.width();
+    let mut seen = vec![0.0; tables.dataset.rows() * width];
+    for (row, target) in seen.chunks_exact_mut(width).enumerate() {
+        tables.normalization.apply(tables.dataset.state(row), target);
+    }
+    seen
 }
 
 /// Threads of a block that draws, and of one that gathers.
@@ -254,7 +290,7 @@ const GATHERS: usize = 256;
 
 fn fillers(tables: &Tables<'_>, batches: &Batches) -> Vec<Filler> {
     let permuted = permuted(tables);
-    let (states, actions) = (tables.dataset.state_size(), tables.dataset.action_size());
+    let (states, actions) = (tables.normalization.width(), tables.dataset.action_size());
     let filler = |(at, column): (usize, &Column)| {
         let (kind, choice, width) = match *column {
             Column::State(choice) => (0, choice.place(), states),
@@ -262,6 +298,14 @@ fn fillers(tables: &Tables<'_>, batches: &Batches) -> Vec<Filler> {
             Column::PermutedAction(choice, _) => (2, choice.place(), actions),
             Column::RolledAction(choice) => (3, choice.place(), actions),
             Column::Noise(width) => (4, 0, width),
+            Column::Gap(choice) => (5, choice.place(), 1),
+            Column::Reached(choice, _, _) => (6, choice.place(), 1),
+        };
+        let (other, within) = match *column {
+            Column::Reached(_, goal, radius) => {
+                (goal.place(), radius.map_or(-1.0, |radius| radius * radius))
+            }
+            _ => (0, -1.0),
         };
         Filler {
             kind,
@@ -270,6 +314,8 @@ fn fillers(tables: &Tables<'_>, batches: &Batches) -> Vec<Filler> {
             purpose: u32::from(NOISE_PURPOSE) + at as u32,
             order: permuted.iter().position(|&(column, _)| column == at).unwrap_or(0) as u64,
             out: batches.columns[at].offset as u64,
+            other: other as u32,
+            within,
         }
     };
     tables.columns.iter().enumerate().map(filler).collect()

@@ -2,6 +2,7 @@
 
 use super::super::{Calibration, Curves, Series, Spread, Summary};
 use super::axes::{self, Frame, LABEL_SIZE, Tick};
+use super::colour::Stroke;
 use super::drawing::{Align, Drawing, Ink, Point, TEXT};
 use super::legend::{self, Entry, Key};
 use super::page::{MARGIN, Page};
@@ -12,7 +13,7 @@ const CURVES: Point = [620.0, 340.0];
 /// The side of the frame of a calibration.
 const SQUARE: f64 = 440.0;
 /// Pixels below a frame for its numbers and what they count.
-const BELOW: f64 = 48.0;
+pub(super) const BELOW: f64 = 48.0;
 /// Pixels per em of the name of a reference.
 const REFERENCE_SIZE: f64 = 11.5;
 /// Lines to compare with.
@@ -93,21 +94,24 @@ pub(super) fn curves(input: &Curves) -> Drawing {
         room_at_right: names.fold(12.0, f64::max),
     };
     let chart = Chart::new(&words, CURVES, [horizontal, vertical], [8, 6]);
-    let key = |index: usize| Key::Band(colour::family(index));
+    let key = |index: usize| Key::Band(colour::stroke(index));
     let entries: Vec<Entry> =
         (0..).zip(&input.series).map(|(index, series)| (key(index), series.name.clone())).collect();
     let mut drawing = chart.sheet(&entries);
     references_of(&mut drawing, &chart.frame, input);
     for (index, summary) in summaries.iter().enumerate() {
-        curve(&mut drawing, &chart.frame, summary, colour::family(index));
+        curve(&mut drawing, &chart.frame, summary, colour::stroke(index));
     }
     chart.surround(&mut drawing, &words, &entries);
     drawing
 }
 
 /// What line and band show, for the caption.
-fn meaning(series: &[Series], spread: Spread) -> String {
-    let counts = || series.iter().map(|series| series.seeds.len());
+pub(super) fn meaning<'s>(
+    series: impl IntoIterator<Item = &'s Series> + Clone,
+    spread: Spread,
+) -> String {
+    let counts = || series.clone().into_iter().map(|series| series.seeds.len());
     let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
     let band = match spread {
         Spread::StandardError => "± one standard error",
@@ -120,15 +124,17 @@ fn meaning(series: &[Series], spread: Spread) -> String {
     }
 }
 
-fn curve(drawing: &mut Drawing, frame: &Frame, summary: &[Summary], ink: Ink) {
+pub(super) fn curve(drawing: &mut Drawing, frame: &Frame, summary: &[Summary], stroke: Stroke) {
+    let Stroke { ink, dash } = stroke;
     let line = |height: fn(&Summary) -> f64| {
         summary.iter().map(move |point| frame.place(point.step as f64, height(point)))
     };
     let band: Vec<Point> = line(|point| point.low).chain(line(|point| point.high).rev()).collect();
     drawing.area(vec![band], ink.opacity(0.22));
-    match summary {
-        [_] => line(|point| point.mean).for_each(|at| drawing.disc(at, 3.5, ink)),
-        _ => drawing.line(line(|point| point.mean).collect(), 2.0, ink),
+    match (summary, dash) {
+        ([_], _) => line(|point| point.mean).for_each(|at| drawing.disc(at, 3.5, ink)),
+        (_, None) => drawing.line(line(|point| point.mean).collect(), 2.0, ink),
+        (_, Some(dash)) => drawing.dashes(line(|point| point.mean).collect(), 2.0, dash, ink),
     }
 }
 

@@ -40,6 +40,24 @@ pub(super) fn family(index: usize) -> Ink {
     Ink::new(FAMILIES[index % FAMILIES.len()])
 }
 
+/// How a curve is drawn: its colour, and its dashes where colours have run out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Stroke {
+    pub(super) ink: Ink,
+    /// Pixels drawn and left out; none for a whole line.
+    pub(super) dash: Option<[f64; 2]>,
+}
+
+/// The stroke of a curve: eight colours whole, then dashed, then dotted.
+pub(super) fn stroke(index: usize) -> Stroke {
+    let dash = match index / FAMILIES.len() {
+        0 => None,
+        1 => Some([7.0, 4.0]),
+        _ => Some([2.0, 3.0]),
+    };
+    Stroke { ink: family(index), dash }
+}
+
 /// The colour of band `index` of `count`: lightest next to the goal, darkest far away.
 pub(super) fn band(index: usize, count: usize) -> Ink {
     let share = index as f64 / count.saturating_sub(1).max(1) as f64;
@@ -70,5 +88,13 @@ mod tests {
             assert!(bands.windows(2).all(|pair| pair[0] > pair[1]), "{bands:?}");
         }
         assert_eq!(band(0, 1).colour, SCALE[11], "one band is the nearest");
+    }
+
+    #[test]
+    fn two_dozen_curves_have_strokes_of_their_own() {
+        let strokes: Vec<Stroke> = (0..24).map(stroke).collect();
+        for (index, one) in strokes.iter().enumerate() {
+            assert!(!strokes[..index].contains(one), "{index}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! A legend: keys and names that flow into rows of a given width.
 
+use super::colour::Stroke;
 use super::drawing::{Align, Drawing, Ink, Point, TEXT};
 use super::{colour, font, geometry};
 
@@ -20,7 +21,7 @@ pub(super) enum Key {
     /// A line with an arrowhead.
     Arrow(Ink),
     /// A line over a pale band.
-    Band(Ink),
+    Band(Stroke),
     /// A dashed line.
     Dashes(Ink),
     /// A disc.
@@ -74,9 +75,12 @@ fn symbol(drawing: &mut Drawing, [left, middle]: Point, key: Key) {
             drawing.line(ends, 2.0, ink);
             geometry::arrowhead(drawing, (centre, [1.0, 0.0]), 9.0, ink);
         }
-        Key::Band(ink) => {
+        Key::Band(Stroke { ink, dash }) => {
             drawing.rectangle([left, middle - 5.0], [KEY, 10.0], ink.opacity(0.22));
-            drawing.line(ends, 2.0, ink);
+            match dash {
+                None => drawing.line(ends, 2.0, ink),
+                Some(dash) => drawing.dashes(ends, 2.0, dash, ink),
+            }
         }
         Key::Dashes(ink) => drawing.dashes(ends, 1.4, [5.0, 3.5], ink),
         Key::Dot(ink) => drawing.disc(centre, 4.5, ink),

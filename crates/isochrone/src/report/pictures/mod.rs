@@ -8,6 +8,8 @@ mod axes;
 mod bands;
 mod chart;
 mod colour;
+mod comparison;
+mod coverage;
 mod drawing;
 mod font;
 mod geometry;
@@ -21,7 +23,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use self::drawing::Drawing;
-use super::{Calibration, Curves, Isochrones};
+use super::{Calibration, Comparison, Coverage, Curves, Isochrones};
 use crate::Result;
 use crate::checkpoint::{Disk, write_whole};
 
@@ -46,6 +48,17 @@ pub fn curves(input: &Curves, path_without_extension: &Path) -> Result<()> {
     save(&chart::curves(input), path_without_extension)
 }
 
+/// Draws the learning curves of several worlds beside each other; writes `<path>.svg` and
+/// `<path>.png`.
+///
+/// # Errors
+///
+/// What [`Comparison::check`] refuses, and a disk that refuses a file.
+pub fn comparison(input: &Comparison, path_without_extension: &Path) -> Result<()> {
+    input.check()?;
+    save(&comparison::draw(input), path_without_extension)
+}
+
 /// Draws learned against exact steps with the fitted line; writes `<path>.svg` and `<path>.png`.
 ///
 /// # Errors
@@ -54,6 +67,15 @@ pub fn curves(input: &Curves, path_without_extension: &Path) -> Result<()> {
 pub fn calibration(input: &Calibration, path_without_extension: &Path) -> Result<()> {
     input.check()?;
     save(&chart::calibration(input), path_without_extension)
+}
+
+/// Draws how often each part of a plane was visited; writes `<path>.svg` and `<path>.png`.
+///
+/// # Errors
+///
+/// A disk that refuses a file.
+pub fn coverage(input: &Coverage, path_without_extension: &Path) -> Result<()> {
+    save(&coverage::draw(input), path_without_extension)
 }
 
 fn save(drawing: &Drawing, path: &Path) -> Result<()> {

@@ -159,6 +159,37 @@ fn learning() -> Curves {
     }
 }
 
+/// `series` curves in each of `panels` panels; the last panel lacks the first curve.
+fn compared(panels: usize, series: u32) -> Comparison {
+    let curve = |panel: usize, index: u32| {
+        let steps: Vec<u64> = (1..=8).map(|place| place * 2_000).collect();
+        let seed = |seed: u32| {
+            let mut draws = Stream::new(u64::from(seed), Purpose(905)).draws(index.into(), 0);
+            let top = 95.0 - (3 * index) as f32 - 10.0 * panel as f32;
+            let value = |place: usize| {
+                let share = (place + 1) as f32 / 8.0;
+                top * (1.0 - (-4.0 * share).exp()) + 5.0 * draws.between(-1.0, 1.0) as f32
+            };
+            (0..steps.len()).map(value).map(|value| value.clamp(0.0, 100.0)).collect()
+        };
+        let seeds = (0..5).map(seed).collect();
+        Series { name: format!("learner {index}"), steps, seeds }
+    };
+    let panel = |panel: usize| {
+        let first = u32::from(panel > 0 && panel + 1 == panels);
+        let series = (first..series).map(|index| curve(panel, index)).collect();
+        (format!("world {panel}"), series)
+    };
+    Comparison {
+        title: "Success in several worlds".into(),
+        caption: "400 pairs per evaluation.".into(),
+        horizontal: "training steps".into(),
+        vertical: "success (%)".into(),
+        range: [0.0, 100.0],
+        panels: (0..panels).map(panel).collect(),
+    }
+}
+
 fn calibrated() -> Calibration {
     let mut draws = Stream::new(3, Purpose(903)).draws(0, 0);
     let mut pairs = |count: usize, low: f64, high: f64| -> Vec<[f32; 2]> {
@@ -275,6 +306,33 @@ fn curves_are_written_as_svg_and_png() {
 }
 
 #[test]
+fn a_comparison_has_a_panel_for_each_world_and_one_look_for_each_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = compared(3, 10);
+    comparison(&input, &folder.path().join("compared")).unwrap();
+    let words = ["world 0", "world 2", "learner 0", "learner 9", "success (%)", "15k"];
+    assert_written(folder.path(), "compared", &words);
+    let document = fs::read_to_string(folder.path().join("compared.svg")).unwrap();
+    assert_eq!(document.matches(">learner 0<").count(), 1, "one legend for all panels");
+    assert!(document.contains("mean of 5 seeds; band: ± one standard error"));
+    assert_eq!(input.names().len(), 10);
+    // The last panel begins with `learner 1`, which keeps its place.
+    assert_eq!(input.panels[2].1[0].name, "learner 1");
+    let broken: [fn(&mut Comparison); 4] = [
+        |input| input.panels.clear(),
+        |input| input.panels[1].1.clear(),
+        |input| input.range = [100.0, 0.0],
+        |input| input.panels[0].1[0].seeds[0].clear(),
+    ];
+    for (index, spoil) in broken.iter().enumerate() {
+        let mut input = compared(3, 10);
+        spoil(&mut input);
+        let error = comparison(&input, &folder.path().join("none")).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{index}");
+    }
+}
+
+#[test]
 fn calibration_is_written_as_svg_and_png() {
     let folder = tempfile::tempdir().unwrap();
     calibration(&calibrated(), &folder.path().join("calibration")).unwrap();
@@ -349,4 +407,6 @@ fn pictures_for_a_look() {
     isochrones(&plane(), &folder.join("plane")).unwrap();
     curves(&learning(), &folder.join("curves")).unwrap();
     calibration(&calibrated(), &folder.join("calibration")).unwrap();
+    comparison(&compared(1, 3), &folder.join("compared-one")).unwrap();
+    comparison(&compared(3, 24), &folder.join("compared-many")).unwrap();
 }

@@ -1,0 +1,291 @@
+//! `isochrone compare`: worlds × learners × extractions × seeds, to tables, curves and a page.
+
+mod page;
+mod progress;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use isochrone::checkpoint::{Disk, Lock, write_whole};
+use isochrone::report::{Comparison, Series, pictures as draw};
+use isochrone::run::compare::{Conditions, Curve, Failure, Plan, Pooled, Request, Results, Row};
+use isochrone::simulate::World;
+use isochrone::{Error, Result};
+use serde::Serialize;
+
+use self::progress::Progress;
+use crate::output::{say, say_json};
+use crate::signals::Signals;
+use crate::train::thread_count;
+
+/// The text of a tuning grid, kept beside the runs so that the page stays a function of the folder.
+const GRID: &str = "grid.txt";
+
+/// Trains and measures every combination of worlds, learners, extractions and seeds.
+///
+/// Each is a run in its own folder: what is complete is not repeated, and the same command goes on
+/// where it stopped. Tables, curves and the page are of all runs in the folder.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  isochrone compare --world pinwheel
+  isochrone compare --world pinwheel,roads --algorithm cmd1,my-variant.toml --extraction both
+  isochrone compare --world pinwheel --seeds 10 --planner --results docs/results.md
+  isochrone compare --report-only runs/compare --results docs/results.md")]
+pub struct Compare {
+    /// The worlds, each named once or separated by commas
+    #[arg(long = "world", value_name = "WORLD", value_delimiter = ',')]
+    #[arg(required_unless_present = "report_only")]
+    worlds: Vec<String>,
+    /// The learners: names or configs (.toml), separated by commas
+    #[arg(long = "algorithm", short, value_name = "NAME", value_delimiter = ',')]
+    #[arg(default_value = "all")]
+    algorithms: Vec<String>,
+    /// How policies are taken from distances: default, awr, ddpg-bc or both
+    #[arg(long, default_value = "default")]
+    extraction: String,
+    /// Seeds of each combination
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    seeds: u64,
+    /// Changes one key of every config, e.g. --set train.steps=5000
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Also lets every final policy go along the graph planner's waypoints
+    #[arg(long)]
+    planner: bool,
+    /// Where runs, tables and curves are kept
+    #[arg(long, short, default_value = "runs/compare")]
+    out: PathBuf,
+    /// Runs at a time, each on one thread [default: all cores]
+    #[arg(long, short)]
+    threads: Option<usize>,
+    /// Writes the results as a page
+    #[arg(long, value_name = "PAGE")]
+    results: Option<PathBuf>,
+    /// A text that says what was tuned, for the page
+    #[arg(long, value_name = "FILE")]
+    grid: Option<PathBuf>,
+    /// Trains nothing: tables, curves and page of the runs in this folder
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["worlds", "seeds", "overrides", "planner"])]
+    report_only: Option<PathBuf>,
+    /// Prints the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything a comparison says; printed as a table, written as `compare.json`.
+#[derive(Serialize)]
+struct Report {
+    /// What trained the runs.
+    conditions: Option<Conditions>,
+    /// How runs were judged.
+    protocols: Vec<Protocol>,
+    /// One for each combination.
+    rows: Vec<Row>,
+    /// The learners over all worlds, where there are several.
+    pooled: Vec<Pooled>,
+    /// Files beside the runs.
+    wrote: Vec<PathBuf>,
+}
+
+/// How the runs of one world were judged.
+#[derive(Serialize)]
+struct Protocol {
+    world: World,
+    /// Start and goal pairs of a seed.
+    tasks: usize,
+    /// Steps after which an episode has failed.
+    horizon: usize,
+    /// The distance from the goal within which it has succeeded.
+    radius: f64,
+    /// The discount of runs whose config names none.
+    discount: f64,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Compare) -> Result<()> {
+    let grid = arguments.grid.as_deref().map(read_grid).transpose()?;
+    check_page(arguments.results.as_deref())?;
+    if let Some(out) = &arguments.report_only {
+        return report(out, grid, arguments);
+    }
+    let threads = thread_count(arguments.threads)?;
+    let request = Request {
+        worlds: arguments.worlds.clone(),
+        algorithms: arguments.algorithms.clone(),
+        extraction: arguments.extraction.parse()?,
+        seeds: arguments.seeds,
+        overrides: arguments.overrides.clone(),
+        planner: arguments.planner,
+    };
+    let out = &arguments.out;
+    let plan = Plan::new(&request, out)?;
+    for left_out in &plan.left_out {
+        crate::warn(&format!("left out: {left_out}"));
+    }
+    let signals = Signals::listen()?;
+    let _lock = Lock::take(out)?;
+    if plan.jobs.iter().any(|job| !job.is_complete()) {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Conditions { version, commit: commit(), threads }.write(out)?;
+    }
+    let progress = Progress::new(&plan, signals.clone(), !arguments.json);
+    let failures = plan.execute(threads, &progress);
+    progress.finish();
+    if let Some(signal) = signals.received() {
+        let out = out.display();
+        crate::warn(&format!("saved in {out}; the same command goes on from there"));
+        return Err(Error::Interrupted(signal));
+    }
+    let reported = report(out, grid, arguments);
+    worst(failures).map_or(reported, Err)
+}
+
+/// The failure that the command ends with: a divergence only where nothing else failed.
+fn worst(failures: Vec<Failure>) -> Option<Error> {
+    for failure in &failures {
+        crate::warn(&format!("failed: {}: {}", failure.folder.display(), failure.error));
+    }
+    let mut errors: Vec<Error> = failures.into_iter().map(|failure| failure.error).collect();
+    errors.sort_by_key(|error| matches!(error, Error::Diverged { .. }));
+    errors.into_iter().next()
+}
+
+fn read_grid(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|error| {
+        Error::input(format!("cannot read the grid: {error}"))
+            .in_file(path)
+            .hint("name a text file that says what was tuned")
+    })
+}
+
+/// Complains before the long work where a page could not be written at its end.
+fn check_page(page: Option<&Path>) -> Result<()> {
+    let folder = page.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
+    match folder {
+        Some(folder) if !folder.is_dir() => Err(Error::input("no folder for the page")
+            .in_file(folder)
+            .hint("make the folder, or name another page with `--results`")),
+        _ => Ok(()),
+    }
+}
+
+/// The commit that the command was built from, where it still lies in its own checkout.
+fn commit() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let ours = |folder: &&Path| folder.join("crates/isochrone/Cargo.toml").is_file();
+    let checkout = program.ancestors().find(ours)?;
+    let git = |words: &[&str]| {
+        let output = Command::new("git").arg("-C").arg(checkout).args(words).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    Some(if changed.is_empty() { commit } else { format!("{commit} with changes") })
+}
+
+/// Writes and prints what the folder `out` holds.
+fn report(out: &Path, grid: Option<String>, arguments: &Compare) -> Result<()> {
+    let results = Results::read(out)?;
+    let write = |name: &str, text: &str| {
+        let path = out.join(name);
+        write_whole(&Disk, &path, text.as_bytes()).map(|()| path)
+    };
+    if let Some(grid) = &grid {
+        write(GRID, grid)?;
+    }
+    let mut wrote = vec![
+        write("compare.csv", &results.to_csv())?,
+        write("curves.csv", &results.curves_csv())?,
+        out.join("compare.json"),
+    ];
+    let picture = picture(&results.curves());
+    if let Some(picture) = &picture {
+        draw::comparison(picture, &out.join("curves"))?;
+        wrote.extend(["curves.png", "curves.svg"].map(|name| out.join(name)));
+    }
+    wrote.extend(arguments.results.clone());
+    let report = Report {
+        conditions: results.conditions.clone(),
+        protocols: protocols(&results),
+        rows: results.rows()?,
+        pooled: results.pooled(),
+        wrote,
+    };
+    let text = serde_json::to_string_pretty(&report)
+        .map_err(|error| Error::input(format!("the results cannot be written: {error}")))?;
+    write("compare.json", &text)?;
+    if let Some(target) = &arguments.results {
+        let kept = out.join(GRID);
+        let grid = kept.exists().then(|| read_grid(&kept)).transpose()?;
+        let drawn = target.with_extension("");
+        if let Some(picture) = &picture {
+            draw::comparison(picture, &drawn)?;
+        }
+        let shown = picture.as_ref().and_then(|_| drawn.file_name()?.to_str());
+        let page = page::page(&report, shown, grid.as_deref());
+        write_whole(&Disk, target, page.as_bytes())?;
+    }
+    if arguments.json { say_json(&report) } else { tell(&report) }
+}
+
+fn protocols(results: &Results) -> Vec<Protocol> {
+    let protocol = |world: World| {
+        let run = results.runs.iter().find(|run| run.world == world)?;
+        let environment = world.open();
+        Some(Protocol {
+            world,
+            tasks: run.config.evaluation.tasks,
+            horizon: environment.horizon(),
+            radius: environment.radius(),
+            discount: environment.discount(),
+        })
+    };
+    results.worlds().into_iter().filter_map(protocol).collect()
+}
+
+/// Learning curves, one panel a world; none where nothing was measured.
+fn picture(curves: &[Curve]) -> Option<Comparison> {
+    let mut panels: Vec<(String, Vec<Series>)> = Vec::new();
+    for curve in curves.iter().filter(|curve| !curve.steps.is_empty()) {
+        let percent = |seed: &Vec<f64>| seed.iter().map(|rate| (100.0 * rate) as f32).collect();
+        let series = Series {
+            name: format!("{} {}", curve.algorithm, curve.extraction),
+            steps: curve.steps.clone(),
+            seeds: curve.overall.iter().map(percent).collect(),
+        };
+        match panels.last_mut() {
+            Some((world, panel)) if *world == curve.world.name() => panel.push(series),
+            _ => panels.push((curve.world.to_string(), vec![series])),
+        }
+    }
+    (!panels.is_empty()).then(|| Comparison {
+        title: "Success while training".into(),
+        caption: "Share of all fixed pairs whose goal the policy reached.".into(),
+        horizontal: "training steps".into(),
+        vertical: "success (%)".into(),
+        range: [0.0, 100.0],
+        panels,
+    })
+}
+
+fn tell(report: &Report) -> Result<()> {
+    for protocol in &report.protocols {
+        let title = format!("reach     {}, {}", protocol.world, table::MEANING);
+        say(&title)?;
+        let table = table::of_world(&report.rows, protocol.world);
+        table.lines().iter().try_for_each(|line| say(&format!("          {line}")))?;
+    }
+    if !report.pooled.is_empty() {
+        say("reach     all worlds together, resampled within each")?;
+        let table = table::of_all(&report.pooled);
+        table.lines().iter().try_for_each(|line| say(&format!("          {line}")))?;
+    }
+    for row in &report.rows {
+        for problem in &row.problems {
+            let Row { world, algorithm, extraction, .. } = row;
+            say(&format!("missing   {world}, {algorithm} {extraction}: {problem}"))?;
+        }
+    }
+    report.wrote.iter().try_for_each(|path| say(&format!("wrote     {}", path.display())))
+}

@@ -1,0 +1,108 @@
+//! The page of a comparison in Markdown: a function of what its folder holds.
+
+use std::fmt::Write;
+
+use isochrone::evaluate::RESAMPLES;
+use isochrone::run::compare::Row;
+
+use super::{Report, table};
+use crate::wording;
+
+/// The page, with the picture called `picture` beside it and the text of a tuning grid.
+pub fn page(report: &Report, picture: Option<&str>, grid: Option<&str>) -> String {
+    let mut text = String::from(
+        "# Results\n\nWritten by `isochrone compare --results` from the runs it trained; not edited \
+         by hand.\n\n",
+    );
+    let _ = writeln!(text, "Cells are {}.", table::MEANING);
+    for protocol in &report.protocols {
+        let table = table::of_world(&report.rows, protocol.world).markdown();
+        let _ = write!(text, "\n## {}\n\n{table}", protocol.world);
+        let rows = report.rows.iter().filter(|row| row.world == protocol.world);
+        let problems: Vec<String> = rows.flat_map(problems).collect();
+        if !problems.is_empty() {
+            let _ = writeln!(text, "\n{}", problems.join("\n"));
+        }
+    }
+    if !report.pooled.is_empty() {
+        let table = table::of_all(&report.pooled).markdown();
+        let _ = write!(text, "\n## All worlds\n\n{table}");
+    }
+    if let Some(name) = picture {
+        let _ = write!(text, "\n## Learning curves\n\n![Success while training]({name}.png)\n");
+    }
+    protocol(&mut text, report);
+    if let Some(grid) = grid {
+        let _ = write!(text, "\n## Tuning grid\n\n```toml\n{}\n```\n", grid.trim_end());
+    }
+    text
+}
+
+fn problems(row: &Row) -> Vec<String> {
+    let Row { algorithm, extraction, problems, .. } = row;
+    problems.iter().map(|problem| format!("- {algorithm} {extraction}: {problem}")).collect()
+}
+
+fn protocol(text: &mut String, report: &Report) {
+    text.push_str("\n## Protocol\n\n");
+    for protocol in &report.protocols {
+        let _ = writeln!(
+            text,
+            "- {}: data and {} pairs of start and goal are drawn anew with every seed, the same for all \
+             learners; an episode succeeds within {} of its goal in at most {} steps; discount {}.",
+            protocol.world, protocol.tasks, protocol.radius, protocol.horizon, protocol.discount,
+        );
+    }
+    let resamples = wording::grouped(RESAMPLES);
+    let _ = writeln!(
+        text,
+        "- The final model of each run is measured; no checkpoint is chosen.\n\
+         - A pair with n switches needs n changes between families of recorded paths; a stitched \
+         pair needs one or more. With the planner the same policy is sent along waypoints of a graph \
+         over data states.\n\
+         - The interquartile mean leaves out ⌊n/4⌋ seeds at either end. Its interval holds 95 % of \
+         {resamples} resamples of seeds."
+    );
+    if let Some(conditions) = &report.conditions {
+        let commit = conditions.commit.as_ref();
+        let commit = commit.map_or(String::new(), |commit| format!(", commit {commit}"));
+        let at_once = wording::counted(conditions.threads as u64, "run", "runs");
+        let version = &conditions.version;
+        let program = format!("isochrone {version}{commit}");
+        let _ = writeln!(text, "- {program}; {at_once} at a time, each on one thread.");
+    }
+    let spent = report.rows.iter().filter_map(|row| Some(row.seconds? * row.complete as f64));
+    let minutes = spent.sum::<f64>() / 60.0;
+    let _ = writeln!(text, "- All runs together took {minutes:.1} minutes of one thread.\n");
+    runs(text, &report.rows);
+}
+
+/// What was run, and where its settings are not the defaults.
+fn runs(text: &mut String, rows: &[Row]) {
+    text.push_str(
+        "| world | algorithm | extraction | seeds | updates | batch | seconds a run |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for row in rows {
+        let seeds: Vec<String> = row.seeds.iter().map(u64::to_string).collect();
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            row.world,
+            row.algorithm,
+            row.extraction,
+            seeds.join(", "),
+            wording::grouped(row.updates),
+            row.batch_size,
+            row.seconds.map_or("–".to_owned(), |seconds| format!("{seconds:.0}")),
+        );
+    }
+    text.push_str("\nWhere configs depart from the defaults of their algorithm:\n\n");
+    for row in rows {
+        let departures: Vec<String> = row.departures.iter().map(|one| format!("`{one}`")).collect();
+        let departures =
+            if departures.is_empty() { "nowhere".to_owned() } else { departures.join(", ") };
+        let Row { world, algorithm, extraction, .. } = row;
+        let _ = writeln!(text, "- {world}, {algorithm} {extraction}: {departures}");
+    }
+}

@@ -1,0 +1,154 @@
+//! The tables of a comparison: cells once, aligned for a terminal or set in Markdown.
+
+use std::collections::BTreeMap;
+
+use isochrone::evaluate::OverSeeds;
+use isochrone::run::compare::{Pooled, Row, measures};
+use isochrone::simulate::World;
+
+use crate::wording;
+
+/// What the cells of a table mean.
+pub const MEANING: &str =
+    "success in %: mean ± standard error over seeds; IQM: interquartile mean [95 % interval]";
+
+/// What stands where nothing was measured.
+const NOTHING: &str = "–";
+
+/// Cells, the first row being the head.
+pub struct Table {
+    cells: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// Lines with the columns aligned.
+    pub fn lines(&self) -> Vec<String> {
+        let columns = self.cells.first().map_or(0, Vec::len);
+        let width = |column: usize| {
+            self.cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        self.cells.iter().map(line).collect()
+    }
+
+    /// The table in Markdown.
+    pub fn markdown(&self) -> String {
+        let mut text = String::new();
+        for (index, row) in self.cells.iter().enumerate() {
+            text += &format!("| {} |\n", row.join(" | "));
+            if index == 0 {
+                text += &format!("|{}\n", "---|".repeat(row.len()));
+            }
+        }
+        text
+    }
+}
+
+/// The success of every learner in one world, with a column for each number of switches.
+pub fn of_world(rows: &[Row], world: World) -> Table {
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.world == world).collect();
+    let measured = |name: &str| rows.iter().any(|row| row.policy.contains_key(name));
+    let count = |name: &String| name.strip_prefix("switches_")?.parse::<u64>().ok();
+    let switches: Vec<(u64, String)> = measures()
+        .into_iter()
+        .filter(|name| measured(name))
+        .filter_map(|name| Some((count(&name)?, name)))
+        .collect();
+    let planned = rows.iter().any(|row| !row.planner.is_empty());
+    let mut head: Vec<String> =
+        ["algorithm", "extraction", "seeds", "all", "all, IQM"].map(String::from).to_vec();
+    let stitched = measured("stitched");
+    if stitched {
+        head.push("stitched".into());
+    }
+    head.extend(switches.iter().map(|(count, _)| wording::counted(*count, "switch", "switches")));
+    let planned: &[&str] = match (planned, stitched) {
+        (false, _) => &[],
+        (true, false) => &["overall"],
+        (true, true) => &["overall", "stitched"],
+    };
+    let planners = ["all, planner", "stitched, planner"].map(String::from);
+    head.extend(planners.into_iter().take(planned.len()));
+    let row = |row: &&Row| {
+        let mut cells = vec![row.algorithm.clone(), row.extraction.clone(), seeds(row)];
+        cells.push(mean(&row.policy, "overall"));
+        cells.push(row.policy.get("overall").map_or(NOTHING.into(), middle));
+        if stitched {
+            cells.push(mean(&row.policy, "stitched"));
+        }
+        cells.extend(switches.iter().map(|(_, name)| mean(&row.policy, name)));
+        cells.extend(planned.iter().map(|name| mean(&row.planner, name)));
+        cells
+    };
+    Table { cells: std::iter::once(head).chain(rows.iter().map(row)).collect() }
+}
+
+/// The success of every learner over all worlds.
+pub fn of_all(pooled: &[Pooled]) -> Table {
+    let head = ["algorithm", "extraction", "runs", "all", "all, IQM"].map(String::from).to_vec();
+    let row = |row: &Pooled| {
+        let runs = row.overall.seeds.to_string();
+        let overall = &row.overall;
+        let cells = [row.algorithm.clone(), row.extraction.clone(), runs, one(overall)];
+        cells.into_iter().chain([middle(overall)]).collect()
+    };
+    Table { cells: std::iter::once(head).chain(pooled.iter().map(row)).collect() }
+}
+
+fn seeds(row: &Row) -> String {
+    match row.seeds.len() {
+        begun if begun == row.complete => begun.to_string(),
+        begun => format!("{} of {begun}", row.complete),
+    }
+}
+
+fn mean(measures: &BTreeMap<String, OverSeeds>, name: &str) -> String {
+    measures.get(name).map_or(NOTHING.into(), one)
+}
+
+/// A mean with its standard error, in percent.
+fn one(over: &OverSeeds) -> String {
+    let error = over.standard_error.map(|error| format!(" ± {:.1}", 100.0 * error));
+    format!("{:.1}{}", 100.0 * over.mean, error.unwrap_or_default())
+}
+
+/// An interquartile mean with its interval, in percent; one seed has no interval.
+fn middle(over: &OverSeeds) -> String {
+    let middle = format!("{:.1}", 100.0 * over.interquartile_mean);
+    match over.interval.map(|end| 100.0 * end) {
+        _ if over.seeds == 1 => middle,
+        [low, high] => format!("{middle} [{low:.1}, {high:.1}]"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(rows: &[&[&str]]) -> Table {
+        Table {
+            cells: rows.iter().map(|row| row.iter().map(ToString::to_string).collect()).collect(),
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned_by_letters_not_bytes() {
+        let table = cells(&[&["name", "all"], &["a", "84.0 ± 1.2"], &["longer", "–"]]);
+        assert_eq!(table.lines(), ["name    all", "a       84.0 ± 1.2", "longer  –"]);
+        let expected = "| name | all |\n|---|---|\n| a | 84.0 ± 1.2 |\n| longer | – |\n";
+        assert_eq!(table.markdown(), expected);
+    }
+
+    #[test]
+    fn numbers_are_percentages_with_their_error_and_interval() {
+        let over = OverSeeds::of(&[0.8, 0.9]).unwrap();
+        assert_eq!(one(&over), "85.0 ± 5.0");
+        assert_eq!(middle(&over), "85.0 [80.0, 90.0]");
+        let single = OverSeeds::of(&[0.8]).unwrap();
+        assert_eq!((one(&single), middle(&single)), ("80.0".into(), "80.0".into()));
+    }
+}

@@ -1,0 +1,305 @@
+//! `isochrone data`: what a file of trajectories holds, and the same data in another format.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use isochrone::data::{Choices, Column, Format, Inspection, Opened, Rows, SUSPICIOUS, npz, open};
+use isochrone::report::{Coverage, pictures};
+use isochrone::{Error, Result};
+use serde::Serialize;
+
+use crate::generate::{self, Generate};
+use crate::output::{Bars, say, say_json};
+use crate::wording::{counted, grouped};
+
+/// Looks into files of trajectories, converts them, records worlds.
+#[derive(clap::Args)]
+pub struct Data {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    Inspect(Inspect),
+    Convert(Convert),
+    Generate(Generate),
+}
+
+/// Says what a file of trajectories holds, and what looks wrong with it.
+///
+/// Reads OGBench npz, D4RL and Minari hdf5 and, in a build with the feature `parquet`, LeRobot; of
+/// Minari and LeRobot also the folder. Data that training would refuse are told, and then refused.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  isochrone data inspect my-logs.npz
+  isochrone data inspect my-logs.npz --picture coverage.png --json")]
+struct Inspect {
+    #[command(flatten)]
+    from: From,
+    /// Prints the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// Draws where the states lie, over the two axes that look like positions: .png and .svg
+    #[arg(long, value_name = "PNG")]
+    picture: Option<PathBuf>,
+}
+
+/// Writes trajectories in another format: reads all that `inspect` reads, writes OGBench npz.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  isochrone data convert antmaze.hdf5 antmaze.npz")]
+struct Convert {
+    #[command(flatten)]
+    from: From,
+    /// The file to write; its ending says the format
+    to: PathBuf,
+}
+
+/// Where trajectories come from.
+#[derive(clap::Args)]
+struct From {
+    /// A file of trajectories, or the folder of a Minari or LeRobot dataset
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// The observations that make a state, in this order, where a Minari file names several
+    #[arg(long, value_name = "KEY,…", value_delimiter = ',')]
+    keys: Vec<String>,
+}
+
+impl From {
+    /// The rows, and the seconds it took to read them.
+    fn read(&self) -> Result<(Opened, f64)> {
+        let since = Instant::now();
+        let choices = Choices { keys: self.keys.clone() };
+        let opened = open(&self.path, &choices)?;
+        Ok((opened, since.elapsed().as_secs_f64()))
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &Data) -> Result<()> {
+    match &arguments.action {
+        Action::Inspect(arguments) => inspect(arguments),
+        Action::Convert(arguments) => convert(arguments),
+        Action::Generate(arguments) => generate::run(arguments),
+    }
+}
+
+/// What an inspection prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    file: &'a Path,
+    format: Format,
+    notes: &'a [String],
+    held_out: Option<&'a Path>,
+    read_seconds: f64,
+    rows_per_second: f64,
+    #[serde(flatten)]
+    found: Inspection,
+}
+
+fn inspect(arguments: &Inspect) -> Result<()> {
+    let spinner = Bars::new().spinner("inspect");
+    let answer = arguments.from.read().and_then(|(opened, seconds)| {
+        let found = Inspection::of(&opened.rows);
+        if let Some(path) = &arguments.picture {
+            draw(&opened.rows, &found, &arguments.from.path, path)?;
+        }
+        Ok((opened, seconds, found))
+    });
+    spinner.finish_and_clear();
+    let (opened, seconds, found) = answer?;
+    let report = Report {
+        file: &arguments.from.path,
+        format: opened.format,
+        notes: &opened.notes,
+        held_out: opened.held_out.as_deref(),
+        read_seconds: seconds,
+        rows_per_second: found.rows as f64 / seconds,
+        found,
+    };
+    if arguments.json {
+        say_json(&report)?
+    } else {
+        tell(&report)?
+    }
+    opened.into_dataset().map(drop)
+}
+
+fn tell(report: &Report<'_>) -> Result<()> {
+    let found = &report.found;
+    say(&format!(
+        "file      {}: {}, read in {:.2} s ({} rows a second)",
+        report.file.display(),
+        report.format,
+        report.read_seconds,
+        grouped(report.rows_per_second as u64)
+    ))?;
+    let lengths = &found.lengths;
+    say(&format!(
+        "rows      {} in {} of {} to {} rows, median {}",
+        grouped(found.rows as u64),
+        counted(found.trajectories as u64, "trajectory", "trajectories"),
+        grouped(lengths.shortest as u64),
+        grouped(lengths.longest as u64),
+        lengths.median
+    ))?;
+    columns("states", &found.states, found.positions)?;
+    columns("actions", &found.actions, None)?;
+    if let Some(share) = found.at_bounds {
+        say(&format!("bounds    {:.1} % of all numbers in actions are −1 or 1", 100.0 * share))?;
+    }
+    for (index, line) in checks(found).iter().enumerate() {
+        say(&format!("{:<10}{line}", if index == 0 { "check" } else { "" }))?;
+    }
+    for note in report.notes {
+        say(&format!("note      {note}"))?;
+    }
+    match report.held_out {
+        Some(path) => say(&format!("held out  {} lies beside it, for validation", path.display())),
+        None => Ok(()),
+    }
+}
+
+fn columns(name: &str, columns: &[Column], positions: Option<[usize; 2]>) -> Result<()> {
+    /// Columns that are listed.
+    const LISTED: usize = 64;
+    let count = counted(columns.len() as u64, "number", "numbers");
+    say(&format!("{name:<10}{}", if columns.is_empty() { "none" } else { &count }))?;
+    for (index, column) in columns.iter().take(LISTED).enumerate() {
+        let number = |value: Option<f32>| value.map_or("–".to_owned(), |v| format!("{v:.4}"));
+        let mut line = format!(
+            "{index:>12}  {:>12} to {:>12}, mean {:>12}",
+            number(column.least),
+            number(column.largest),
+            number(column.mean.map(|mean| mean as f32))
+        );
+        let place = positions.and_then(|pair| pair.iter().position(|&axis| axis == index));
+        if let Some(place) = place {
+            line += ["  looks like x", "  looks like y"][place];
+        }
+        if column.constant {
+            line += "  constant";
+        }
+        if column.not_finite > 0 {
+            line +=
+                &format!("  not finite in {}", counted(column.not_finite as u64, "row", "rows"));
+        }
+        say(&line)?;
+    }
+    match columns.len().checked_sub(LISTED) {
+        Some(more @ 1..) => say(&format!("              and {more} more, all in `--json`")),
+        _ => Ok(()),
+    }
+}
+
+/// One line for each thing that may be wrong, also where nothing is.
+fn checks(found: &Inspection) -> Vec<String> {
+    let jumps = &found.jumps;
+    let told = |count: usize, one: &str, many: &str| match count {
+        0 => format!("no {one}"),
+        count => counted(count as u64, one, many),
+    };
+    let mut lines = vec![
+        told(found.not_finite(), "number that is not finite", "numbers that are not finite"),
+        told(found.duplicates, "duplicated trajectory", "duplicated trajectories"),
+    ];
+    let constant = found.states.iter().chain(&found.actions).filter(|column| column.constant);
+    lines.push(told(constant.count(), "constant dimension", "constant dimensions"));
+    if found.lengths.of_one_row > 0 {
+        lines.push(told(
+            found.lengths.of_one_row,
+            "trajectory of one row",
+            "trajectories of one row",
+        ));
+    }
+    let mut line = told(
+        jumps.suspicious,
+        "step that looks like a missed end",
+        "steps that look like missed ends",
+    );
+    line += &format!(
+        " (longer than {SUSPICIOUS} × {:.4}; 90 % are shorter than that, the longest is {:.4})",
+        jumps.usual, jumps.longest
+    );
+    if jumps.suspicious > 0 {
+        let rows: Vec<String> = jumps.rows.iter().map(|&row| grouped(row as u64)).collect();
+        line += &format!(", the first after row {}", rows.join(", "));
+    }
+    lines.push(line);
+    lines
+}
+
+fn draw(rows: &Rows, found: &Inspection, from: &Path, to: &Path) -> Result<()> {
+    /// Cells along the longer side.
+    const CELLS: usize = 140;
+    let [across, up] = found.positions.ok_or_else(|| {
+        Error::input("no two axes look like positions, so there is no map to draw")
+            .in_file(from)
+            .hint("leave `--picture` out")
+    })?;
+    let points = rows.states.chunks_exact(rows.state_size).map(|state| [state[across], state[up]]);
+    let mut coverage = Coverage::of(points, CELLS)?;
+    let name = from.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    coverage.title = format!("Coverage of {name}");
+    coverage.caption = format!(
+        "{} rows in {}, counted in cells of {:.3} × {:.3}; {:.0} % of the cells hold a row.",
+        grouped(found.rows as u64),
+        counted(found.trajectories as u64, "trajectory", "trajectories"),
+        coverage.cell,
+        coverage.cell,
+        100.0 * coverage.visited()
+    );
+    coverage.axes = [across, up].map(|axis| format!("number {axis} of the state"));
+    let ending = to.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let picture = ["png", "svg"].contains(&ending.to_ascii_lowercase().as_str());
+    pictures::coverage(&coverage, &if picture { to.with_extension("") } else { to.to_path_buf() })
+}
+
+fn convert(arguments: &Convert) -> Result<()> {
+    let to = &arguments.to;
+    check_target(to)?;
+    let spinner = Bars::new().spinner("convert");
+    let written = arguments.from.read().and_then(|(opened, _)| {
+        let (format, notes) = (opened.format, opened.notes.clone());
+        let dataset = opened.into_dataset()?;
+        npz::write(to, &dataset)?;
+        Ok((dataset, format, notes))
+    });
+    spinner.finish_and_clear();
+    let (dataset, format, notes) = written?;
+    for note in &notes {
+        say(&format!("note      {note}"))?;
+    }
+    say(&format!(
+        "written   {}: {} rows in {}, from {format} to {}",
+        to.display(),
+        grouped(dataset.rows() as u64),
+        counted(dataset.trajectories() as u64, "trajectory", "trajectories"),
+        Format::Npz
+    ))
+}
+
+/// Refuses a file that is there, and a format that is not written.
+fn check_target(to: &Path) -> Result<()> {
+    let written = Format::WRITTEN.map(|format| format!("{format} (`.npz`)")).join(", ");
+    let hint = format!("what can be written: {written}");
+    match Format::by_ending(to) {
+        Some(format) if Format::WRITTEN.contains(&format) => {}
+        Some(format) => {
+            let what = format!("{format} is read but not written");
+            return Err(Error::input(what).in_file(to).hint(hint));
+        }
+        None => {
+            let what = "the ending names no format that is written";
+            return Err(Error::input(what).in_file(to).hint(hint));
+        }
+    }
+    if to.exists() {
+        return Err(Error::input("the file is there already")
+            .in_file(to)
+            .hint("name another file, or remove this one"));
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! `isochrone data generate`: records a world as a file, with a validation file beside it.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use isochrone::data::npz;
+use isochrone::simulate::{Environment, World};
+use isochrone::{Error, Result};
+
+use crate::output::{Bars, say};
+use crate::wording::grouped;
+
+/// Of so many episodes one more is recorded for validation.
+const VALIDATION: u32 = 10;
+/// How a maze is recorded where nothing is said.
+const USUAL_KIND: &str = "navigate";
+
+/// Records a world: observations, actions, terminals and, where there are any, qpos and qvel.
+///
+/// The file has OGBench's layout; a second one, FILE-val.npz, holds a tenth as many further episodes.
+/// The same seed gives the same bytes on any number of threads. Mazes are recorded in the style of
+/// OGBench and D4RL; the files are not theirs. Ant mazes need MuJoCo: `pip install mujoco-core`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  isochrone data generate pointmaze-medium --kind stitch -o stitch.npz
+  isochrone data generate antmaze-large-play --episodes 100 -o play.npz
+  isochrone data generate pinwheel --seed 3 -o pinwheel.npz")]
+pub struct Generate {
+    /// A world, such as `pinwheel`, `pointmaze-large` or `antmaze-umaze-diverse`
+    world: String,
+    /// How a maze is recorded: navigate, stitch, explore, play, diverse [default: navigate]
+    #[arg(long)]
+    kind: Option<String>,
+    /// Episodes of the file [default: as many as the benchmark's]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    episodes: Option<u32>,
+    /// The seed
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// The file to write, ending in .npz
+    #[arg(short, long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Generate) -> Result<()> {
+    let world = named(&arguments.world, arguments.kind.as_deref())?;
+    let validation_file = beside(&arguments.out)?;
+    let environment = world.open();
+    let episodes = arguments.episodes.unwrap_or_else(|| environment.episodes());
+    let further = episodes / VALIDATION;
+    let recorder = Recorder { world, environment: &*environment, seed: arguments.seed };
+    // The larger file last: where it stands, both do.
+    if further > 0 {
+        recorder.write(&validation_file, episodes..episodes + further)?;
+    }
+    recorder.write(&arguments.out, 0..episodes)
+}
+
+/// The world of a name, the kind said apart or not at all.
+fn named(name: &str, kind: Option<&str>) -> Result<World> {
+    match kind {
+        Some(kind) => format!("{name}-{kind}").parse(),
+        None => {
+            name.parse().or_else(|error| format!("{name}-{USUAL_KIND}").parse().map_err(|_| error))
+        }
+    }
+}
+
+/// FILE-val.npz; checks what would otherwise fail after long work.
+fn beside(out: &Path) -> Result<PathBuf> {
+    let stem = out.file_stem().and_then(|stem| stem.to_str());
+    let (Some(stem), Some("npz")) = (stem, out.extension().and_then(|ending| ending.to_str()))
+    else {
+        return Err(Error::input("the file to write does not end in `.npz`")
+            .in_file(out)
+            .hint("such as `-o data.npz`"));
+    };
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(Error::input("no folder to write to").in_file(folder).hint("make it first"));
+    }
+    Ok(out.with_file_name(format!("{stem}-val.npz")))
+}
+
+struct Recorder<'a> {
+    world: World,
+    environment: &'a dyn Environment,
+    seed: u64,
+}
+
+impl Recorder<'_> {
+    fn write(&self, path: &Path, episodes: Range<u32>) -> Result<()> {
+        let (count, since) = (episodes.len() as u64, Instant::now());
+        let bar = Bars::new().bar("episodes", count);
+        let recorded = self.environment.record(self.seed, episodes, &|| bar.inc(1));
+        bar.finish_and_clear();
+        let recorded = recorded?;
+        let seconds = since.elapsed().as_secs_f64();
+        let further: Vec<npz::Further<'_>> = recorded
+            .further
+            .iter()
+            .map(|array| (array.name, array.width, array.values.as_slice()))
+            .collect();
+        let dataset = &recorded.recording.dataset;
+        npz::write_observations(path, dataset, &further)?;
+        say(&format!(
+            "wrote     {}: {}, {} episodes, {} rows, {} rows a second",
+            path.display(),
+            self.world,
+            grouped(count),
+            grouped(dataset.rows() as u64),
+            grouped((dataset.rows() as f64 / seconds) as u64)
+        ))
+    }
+}

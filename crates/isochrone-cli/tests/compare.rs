@@ -1,0 +1,296 @@
+//! A whole comparison as a user runs it: killed, resumed, refused, diverging, reported again.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Settings that make a run a matter of a second.
+const SMALL: [&str; 8] = [
+    "train.batch_size=32",
+    "train.steps=400",
+    "train.save_every=20",
+    "train.log_every=50",
+    "train.evaluate_every=200",
+    "evaluation.tasks=24",
+    "algorithm.network.hidden=[16]",
+    "algorithm.policy.network.hidden=[16]",
+];
+
+static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+
+/// Two learners and two seeds, never stopped.
+static WHOLE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let out = FOLDER.path().join("whole");
+    said(compare(&out, &["--planner"]), 0);
+    out
+});
+
+/// Held by whoever writes reports of the runs above.
+static REPORTING: Mutex<()> = Mutex::new(());
+
+fn isochrone() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isochrone"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A comparison of both learners with two seeds each on the pinwheel.
+fn compare(out: &Path, more: &[&str]) -> Command {
+    let mut command = isochrone();
+    command.args(["compare", "--world", "pinwheel", "--algorithm", "cmd1,cmd2", "--seeds", "2"]);
+    command.args(["--threads", "2", "--out"]).arg(out);
+    for setting in SMALL {
+        command.args(["--set", setting]);
+    }
+    command.args(more);
+    command
+}
+
+/// What a command prints on both sides, given that it ends with `code`.
+#[track_caller]
+fn said(mut command: Command, code: i32) -> [String; 2] {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let said = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert_eq!(status.code(), Some(code), "{}{}", said[0], said[1]);
+    said
+}
+
+fn read(out: &Path, name: &str) -> String {
+    std::fs::read_to_string(out.join(name)).unwrap()
+}
+
+/// The lines of a CSV as maps from column to field.
+fn csv(text: &str) -> Vec<BTreeMap<String, String>> {
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
+    let head: Vec<String> = lines.next().unwrap().collect();
+    lines
+        .map(|fields| {
+            let fields: Vec<String> = fields.collect();
+            assert_eq!(fields.len(), head.len());
+            head.iter().cloned().zip(fields).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn killed_midway_and_repeated_it_ends_with_the_same_bytes() {
+    let out = FOLDER.path().join("killed");
+    let mut kills = 0;
+    let checkpoint = |run: &str| {
+        let folder = out.join("pinwheel").join(run).join("checkpoints");
+        std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+    };
+    for run in ["cmd1-ddpg-bc/seed-0", "cmd2-ddpg-bc/seed-1"] {
+        let mut child = compare(&out, &["--planner"]).spawn().unwrap();
+        let since = Instant::now();
+        while !checkpoint(run) && child.try_wait().unwrap().is_none() {
+            assert!(since.elapsed() < Duration::from_secs(60), "no checkpoint of {run}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        kills += usize::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!out.join("compare.csv").exists());
+    }
+    assert_eq!(kills, 2);
+    said(compare(&out, &["--planner"]), 0);
+    let _alone = REPORTING.lock().unwrap();
+    for name in ["compare.csv", "curves.csv"] {
+        assert_eq!(read(&out, name), read(&WHOLE, name), "{name}");
+    }
+    for name in ["model.safetensors", "metrics.csv", "evaluation.csv", "planner.csv"] {
+        let run = Path::new("pinwheel/cmd2-ddpg-bc/seed-1").join(name);
+        let bytes = |out: &Path| std::fs::read(out.join(&run)).unwrap();
+        assert_eq!(bytes(&out), bytes(&WHOLE), "{name}");
+    }
+}
+
+#[test]
+fn a_run_of_a_comparison_has_the_bits_of_a_single_one() {
+    let single = FOLDER.path().join("single");
+    let mut command = isochrone();
+    command.args(["train", "pinwheel", "--algorithm", "cmd2", "--seed", "1", "--threads", "2"]);
+    // Data and tasks are of the run's own seed.
+    for setting in SMALL.iter().chain(&["data.seed=1", "evaluation.seed=1001"]) {
+        command.args(["--set", setting]);
+    }
+    command.arg("--out").arg(&single);
+    said(command, 0);
+    let compared = WHOLE.join("pinwheel/cmd2-ddpg-bc/seed-1");
+    for name in ["config.toml", "model.safetensors", "metrics.csv", "evaluation.csv"] {
+        let bytes = |folder: &Path| std::fs::read(folder.join(name)).unwrap();
+        assert_eq!(bytes(&single), bytes(&compared), "{name}");
+    }
+    let _alone = REPORTING.lock().unwrap();
+    // The final measure is that of `isochrone evaluate`, and so is the planner's.
+    let runs = csv(&read(&WHOLE, "compare.csv"));
+    let run = runs.iter().find(|run| run["algorithm"] == "cmd2" && run["seed"] == "1").unwrap();
+    for (control, column) in [("policy", "overall"), ("graph", "planner_overall")] {
+        let mut command = isochrone();
+        command.args(["evaluate", "--json", "--no-pictures", "--control", control]).arg(&single);
+        let found: Value = serde_json::from_str(&said(command, 0)[0]).unwrap();
+        let rate = found["success"]["overall"]["rate"].as_f64().unwrap();
+        assert_eq!(run[column].parse::<f64>().unwrap(), rate, "{control}");
+    }
+}
+
+#[test]
+fn the_table_is_recomputed_from_the_line_of_each_seed() {
+    let _alone = REPORTING.lock().unwrap();
+    let [text, _] = said(compare(&WHOLE, &["--planner"]), 0);
+    let report: Value = serde_json::from_str(&read(&WHOLE, "compare.json")).unwrap();
+    let runs = csv(&read(&WHOLE, "compare.csv"));
+    assert_eq!(runs.len(), 4);
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        let name = row["algorithm"].as_str().unwrap();
+        let column = |column: &str| -> Vec<f64> {
+            let seeds = runs.iter().filter(|run| run["algorithm"] == name);
+            seeds.filter_map(|run| run[column].parse().ok()).collect()
+        };
+        for measure in ["overall", "stitched", "switches_0", "switches_1", "switches_2"] {
+            let values = column(measure);
+            assert_eq!(values.len(), 2, "{measure}");
+            let mean = 0.5 * (values[0] + values[1]);
+            let error = 0.5 * (values[0] - values[1]).abs();
+            let told = |key: &str| row["policy"][measure][key].as_f64().unwrap();
+            assert!((told("mean") - mean).abs() < 1e-12 && told("seeds") == 2.0);
+            assert!((told("standard_error") - error).abs() < 1e-12);
+            // Of two seeds none is cut.
+            assert!((told("interquartile_mean") - mean).abs() < 1e-12);
+            let cell = format!("{:.1} ± {:.1}", 100.0 * mean, 100.0 * error);
+            let line = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+            assert!(line.contains(&cell), "`{cell}` in `{line}`");
+        }
+        let planned = column("planner_overall");
+        let told = row["planner"]["overall"]["mean"].as_f64().unwrap();
+        assert!((told - 0.5 * (planned[0] + planned[1])).abs() < 1e-12);
+    }
+    let curves = csv(&read(&WHOLE, "curves.csv"));
+    let last = curves.iter().filter(|line| line["step"] == "400");
+    assert_eq!((curves.len(), last.clone().count()), (4, 2));
+    for line in last {
+        let row = rows.iter().find(|row| row["algorithm"] == line["algorithm"].as_str()).unwrap();
+        let mean: f64 = line["overall_mean"].parse().unwrap();
+        assert_eq!(mean, row["policy"]["overall"]["mean"].as_f64().unwrap());
+    }
+    for name in ["curves.png", "curves.svg"] {
+        assert!(WHOLE.join(name).metadata().unwrap().len() > 1_000);
+    }
+}
+
+#[test]
+fn the_page_is_a_function_of_the_folder() {
+    let _alone = REPORTING.lock().unwrap();
+    let grid = FOLDER.path().join("tuning.toml");
+    std::fs::write(&grid, "learning_rate = [1e-4, 3e-4]\n").unwrap();
+    let page = |name: &str, more: &[&str]| {
+        let page = FOLDER.path().join(name);
+        let mut command = isochrone();
+        command.args(["compare", "--report-only"]).arg(&*WHOLE).arg("--results").arg(&page);
+        command.args(more);
+        said(command, 0);
+        std::fs::read_to_string(page).unwrap()
+    };
+    let first = page("first.md", &["--grid", grid.to_str().unwrap()]);
+    // The grid is kept beside the runs.
+    let again = page("again.md", &[]);
+    assert_eq!(first.replace("first.png", "again.png"), again);
+    assert!(FOLDER.path().join("first.png").exists() && FOLDER.path().join("first.svg").exists());
+    let wanted = [
+        "## pinwheel",
+        "| algorithm | extraction | seeds | all | all, IQM | stitched | 0 switches | 1 switch |",
+        "all, planner | stitched, planner |",
+        "data and 24 pairs of start and goal are drawn anew with every seed",
+        "within 0.05 of its goal in at most 150 steps",
+        "2 runs at a time, each on one thread",
+        "| pinwheel | cmd1 | ddpg-bc | 0, 1 | 400 | 32 |",
+        "`algorithm.goal_action = \"taken\"`",
+        "```toml\nlearning_rate = [1e-4, 3e-4]\n```",
+        "![Success while training](first.png)",
+    ];
+    for words in wanted {
+        assert!(first.contains(words), "`{words}` in\n{first}");
+    }
+}
+
+#[test]
+fn a_run_that_diverges_is_told_in_its_row_and_the_others_are_not_stopped() {
+    let out = FOLDER.path().join("diverged");
+    let steep = FOLDER.path().join("steep.toml");
+    let text = "[algorithm]\nname = \"cmd2\"\noptimizer = { learning_rate = 1e30 }\n";
+    std::fs::write(&steep, text).unwrap();
+    let algorithms = format!("cmd1,{}", steep.display());
+    let command = |more: &[&str]| {
+        let mut command = isochrone();
+        command.args(["compare", "--world", "pinwheel", "--seeds", "2", "--threads", "2"]);
+        command.args(["--algorithm", &algorithms, "--out"]).arg(&out);
+        for setting in SMALL.iter().filter(|setting| !setting.starts_with("train.steps")) {
+            command.args(["--set", setting]);
+        }
+        command.args(["--set", "train.steps=60"]).args(more);
+        command
+    };
+    let [text, told] = said(command(&[]), 3);
+    assert!(text.contains("missing   pinwheel, steep awr: seed 0 diverged: `training/"), "{text}");
+    assert!(told.lines().last().unwrap().starts_with("error: `training/"), "{told}");
+    let runs = csv(&read(&out, "compare.csv"));
+    let status = |name: &str| -> Vec<&str> {
+        runs.iter().filter(|run| run["algorithm"] == name).map(|run| &*run["status"]).collect()
+    };
+    assert_eq!((status("cmd1"), status("steep")), (vec!["complete"; 2], vec!["diverged"; 2]));
+    assert!(runs.iter().all(|run| run["overall"].is_empty() == (run["status"] == "diverged")));
+    assert!(text.contains("0 of 2"), "{text}");
+    // The folder alone says so, too.
+    let csv_before = read(&out, "compare.csv");
+    let mut report = isochrone();
+    report.args(["compare", "--report-only"]).arg(&out);
+    let [again, _] = said(report, 0);
+    assert_eq!((again, read(&out, "compare.csv")), (text, csv_before));
+    let [json, _] = said(command(&["--json"]), 3);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["rows"][1]["problems"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_before_any_training() {
+    let out = FOLDER.path().join("refused");
+    let place = out.to_str().unwrap();
+    let refused = |words: &[&str], wanted: &[&str]| {
+        let mut command = isochrone();
+        command.arg("compare").args(words).args(["--out", place]);
+        let [_, told] = said(command, 2);
+        assert_eq!(told.lines().count(), 1, "{told}");
+        wanted.iter().for_each(|words| assert!(told.contains(words), "`{words}` in {told}"));
+    };
+    let world = ["--world", "pinwheel"];
+    let with = |more: &[&'static str]| -> Vec<&'static str> { [&world[..], more].concat() };
+    refused(&["--world", "pinwhel"], &["unknown world `pinwhel`", "`pinwheel`"]);
+    refused(&with(&["--algorithm", "cmd2,cmd"]), &["unknown algorithm `cmd`", "`cmd1`"]);
+    refused(&with(&["--extraction", "ddpg"]), &["unknown extraction `ddpg`", "`ddpg-bc`"]);
+    refused(&with(&["--seeds", "0"]), &["`--seeds` is `0`"]);
+    refused(&with(&["--set", "train.stepz=1"]), &["`stepz`", "`steps`", "cmd1"]);
+    refused(&with(&["--set", "train.batch_size=1"]), &["`train.batch_size` is `1`"]);
+    refused(&with(&["--set", "data.source=roads"]), &["`--set` changes what is compared"]);
+    let state = ["--algorithm", "cmd1", "--set", "algorithm.critic=state", "--extraction"];
+    refused(&with(&[&state[..], &["ddpg-bc"]].concat()), &["`ddpg-bc` needs", "cmd1-ddpg-bc"]);
+    refused(&with(&["--grid", "none.toml"]), &["cannot read the grid", "none.toml"]);
+    refused(&with(&["--results", "none/page.md"]), &["no folder for the page", "none"]);
+    assert!(!out.exists(), "no folder is made for a command that is refused");
+    let mut command = isochrone();
+    command.args(["compare", "--report-only", place]);
+    said(command, 2);
+    // What holds runs of another config is refused by its keys, also for other learners.
+    let [_, told] = said(compare(&WHOLE, &["--set", "train.log_every=51"]), 2);
+    assert!(told.contains("differs in `train.log_every`") && told.contains("seed-0"), "{told}");
+    let [_, told] =
+        said(compare(&WHOLE, &["--extraction", "awr", "--set", "evaluation.tasks=25"]), 2);
+    assert!(told.contains("differs in `evaluation.tasks`"), "{told}");
+}

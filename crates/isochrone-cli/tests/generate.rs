@@ -1,0 +1,99 @@
+//! `isochrone data generate`: files as asked for, or a sentence and no file.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use isochrone::data::arrays::Arrays;
+use isochrone::data::npz;
+
+fn generate(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_isochrone"))
+        .current_dir(folder)
+        .args(["data", "generate"])
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let output = generate(folder, arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text
+}
+
+#[test]
+fn every_world_without_a_simulator_is_written_with_a_validation_file_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for (world, rows) in [
+        ("pinwheel", 20 * 49),
+        ("pinwheel-shortcut", 20 * 49),
+        ("pointmaze-giant", 20 * 2_001),
+        ("pointmaze-teleport-stitch", 20 * 201),
+    ] {
+        let output = generate(folder.path(), &[world, "--episodes", "20", "-o", "a.npz"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let data = npz::read(&folder.path().join("a.npz")).unwrap();
+        assert_eq!((data.rows(), data.trajectories()), (rows, 20), "{world}");
+        let validation = npz::read(&folder.path().join("a-val.npz")).unwrap();
+        assert_eq!(validation.trajectories(), 2, "{world}");
+        assert_ne!(validation.state(0), data.state(0), "validation episodes are others");
+        let bytes = std::fs::read(folder.path().join("a.npz")).unwrap();
+        let names: Vec<String> = Arrays::open(&bytes).unwrap().names().map(str::to_owned).collect();
+        assert!(
+            ["observations", "actions", "terminals"]
+                .iter()
+                .all(|key| names.iter().any(|n| n == key))
+        );
+        let maze = world.starts_with("pointmaze");
+        assert_eq!(names.contains(&"qpos".to_owned()) && names.contains(&"qvel".to_owned()), maze);
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
+    assert_eq!(left.len(), 2, "no temporary file is left");
+}
+
+#[test]
+fn the_kind_may_be_said_apart_and_the_seed_decides_every_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let few = ["--episodes", "3", "-o"];
+    generate(path, &[&["pointmaze-medium-stitch"], &few[..], &["a.npz"]].concat());
+    generate(path, &[&["pointmaze-medium", "--kind", "stitch"], &few[..], &["b.npz"]].concat());
+    generate(path, &[&["pointmaze-medium-stitch", "--seed", "1"], &few[..], &["c.npz"]].concat());
+    let bytes = |name: &str| std::fs::read(path.join(name)).unwrap();
+    assert_eq!(bytes("a.npz"), bytes("b.npz"));
+    assert_ne!(bytes("a.npz"), bytes("c.npz"));
+    assert!(!path.join("a-val.npz").exists(), "a tenth of three episodes is none");
+}
+
+#[test]
+fn mistakes_are_told_before_the_work_and_leave_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let text = refused(path, &["pointmaze-huge", "-o", "a.npz"]);
+    for known in ["`pointmaze-medium-stitch`", "`antmaze-umaze-diverse`", "`roads`"] {
+        assert!(text.contains(known), "{text}");
+    }
+    let text = refused(path, &["pointmaze-medium", "--kind", "sttch", "-o", "a.npz"]);
+    assert!(text.contains("nearest first: `pointmaze-medium-stitch`"), "{text}");
+    assert!(refused(path, &["pinwheel", "-o", "a.csv"]).contains("`.npz`"));
+    assert!(refused(path, &["pinwheel", "-o", "no/a.npz"]).contains("no folder"));
+    assert_eq!(std::fs::read_dir(path).unwrap().count(), 0);
+}
+
+#[test]
+fn without_mujoco_the_one_command_that_installs_it_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_isochrone"))
+        .current_dir(folder.path())
+        .args(["data", "generate", "antmaze-medium", "--episodes", "1", "-o", "a.npz"])
+        .env("MUJOCO_LIB", "nowhere.so")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("pip install mujoco-core") && text.contains("nowhere.so"), "{text}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}

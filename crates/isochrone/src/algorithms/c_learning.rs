@@ -1,0 +1,152 @@
+//! C-learning: a classifier of future states, taught by itself.
+//!
+//! f(s, a, g) is the logit of how much likelier g is in the future of (s, a) than at random:
+//! (1−γ) BCE(f(s, a, s'), 1) + γ w BCE(f(s, a, g), 1) + BCE(f(s, a, g), 0), g random, w = e^{f̄(s', π(s', g), g)} held
+//! to at most 20. The policy descends −f.
+//!
+//! Eysenbach et al. 2021, off-policy form.
+
+use serde::{Deserialize, Serialize};
+
+use super::ddpg::needs_policy;
+use super::gciql::minus_least;
+use super::policy::{Critique, PolicyNet};
+use super::{Algorithm, Phases, Problem, share_between};
+use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
+use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
+use crate::error::Result;
+use crate::extraction::{DdpgBc, Extraction};
+use crate::model::Learned;
+use crate::nn::{MeasureShape, Network, PolicyShape, Reading, Valued, ValuedShape};
+
+/// The choices of C-learning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The law of a policy goal's offset from its start.
+    pub offsets: Offsets,
+    /// The share of the way that the target network follows after every update.
+    pub follow_rate: f64,
+    /// The classifier's network.
+    pub network: Network,
+    /// How the critics descend.
+    pub optimizer: Adam,
+    /// Which updates train what.
+    pub phases: Phases,
+    /// How a policy is taken from the value.
+    pub extraction: Extraction,
+    /// The policy's network and law.
+    pub policy: PolicyShape,
+    /// How the policy descends.
+    pub policy_optimizer: Adam,
+}
+
+super::extracted!(Config);
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            offsets: Offsets::default(),
+            follow_rate: 0.005,
+            network: Network::default(),
+            optimizer: Adam::default(),
+            phases: Phases::default(),
+            extraction: Extraction::DdpgBc(DdpgBc::default()),
+            policy: PolicyShape::default(),
+            policy_optimizer: Adam::default(),
+        }
+    }
+}
+
+/// C-learning with its parameters.
+pub struct CLearning {
+    config: Config,
+    steps: u64,
+    discount: f64,
+    shape: ValuedShape,
+    critic: Valued,
+    target: Valued,
+    policy: PolicyNet,
+}
+
+impl CLearning {
+    /// Initializes the classifier, its target and the policy.
+    ///
+    /// # Errors
+    /// Choices that do not fit each other or the data.
+    pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
+        problem.need_actions("c-learning")?;
+        needs_policy("c-learning", &config.extraction)?;
+        config.optimizer.check("algorithm.optimizer")?;
+        config.network.check("algorithm.network")?;
+        config.phases.check()?;
+        share_between("algorithm.follow_rate", config.follow_rate)?;
+        let Problem { steps, discount, .. } = problem;
+        let shape = ValuedShape {
+            network: config.network.clone(),
+            state_values: 0,
+            action_values: 1,
+            representation: None,
+            reading: Reading::Logit,
+        };
+        let (critic, target) = (parameters.arena("critic"), parameters.arena("target"));
+        let critic = Valued::new(parameters, critic, &shape, problem.sizes());
+        let target = Valued::new(parameters, target, &shape, problem.sizes());
+        let policy = PolicyNet::new(
+            parameters,
+            (&config.policy, &config.extraction, config.policy_optimizer),
+            problem,
+            true,
+            config.phases.policy(problem.steps),
+        )?;
+        Ok(Self { config: config.clone(), steps, discount, shape, critic, target, policy })
+    }
+}
+
+impl Algorithm for CLearning {
+    fn declare<T: Scalar>(&self, program: &mut Program<T>) {
+        let config = &self.config;
+        let next = program.rows(Rows::Next);
+        let random = program.rows(Rows::Random);
+        let [state, next, goal] =
+            [Layout::START, next, random].map(|rows| program.column(Column::State(rows)));
+        let action = program.column(Column::Action(Layout::START));
+
+        let at_next = self.critic.of_action(program, state, action, next)[0];
+        let at_goal = self.critic.of_action(program, state, action, goal)[0];
+        let ahead = self.policy.acting(program, next, goal);
+        let ahead = self.target.of_action(program, next, ahead, goal)[0];
+        let loss = program.recursive_classification(at_next, at_goal, ahead, self.discount);
+        let arenas = [(self.critic.arena(), config.optimizer)];
+        program.descend("critic", loss, &arenas, config.phases.critic(self.steps));
+        program.follow(self.target.arena(), self.critic.arena(), config.follow_rate);
+        self.policy.declare(program, self, config.offsets);
+    }
+
+    fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
+        let shape = MeasureShape::Valued(self.shape.clone());
+        Learned {
+            distance: Some((shape, numbers(self.critic.arena()))),
+            policy: self.policy.learned(numbers),
+        }
+    }
+}
+
+impl Critique for CLearning {
+    fn after<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        action: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        let goal = program.column(Column::State(goal));
+        Some(minus_least(program, &self.critic, state, action, goal))
+    }
+
+    fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
+        let goal = program.column(Column::State(goal));
+        let action = self.policy.acting(program, state, goal);
+        minus_least(program, &self.critic, state, action, goal)
+    }
+}

@@ -1,0 +1,180 @@
+//! CRL: contrastive reinforcement learning.
+//!
+//! A critic f = φ(s, a)ᵀψ(g) by contrast of goals: with InfoNCE over goals and a penalty on the
+//! log-sum-exp (CPC), or as a binary classifier of all pairs (NCE). At the optimum f is
+//! log p(g | s, a) / p(g) up to a constant; the policy descends −f.
+//!
+//! Eysenbach et al. 2022. Goals may be the start itself unless `offsets` says otherwise.
+
+use serde::{Deserialize, Serialize};
+
+use super::policy::{Critique, PolicyNet};
+use super::{Algorithm, Critic, Phases, Problem, counted, positive};
+use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
+use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
+use crate::error::Result;
+use crate::extraction::Extraction;
+use crate::model::Learned;
+use crate::nn::{MeasureShape, Network, PolicyShape, Scored, ScoredShape};
+use crate::ops::Directions;
+
+/// The choices of CRL.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// What the critic is a function of.
+    pub critic: Critic,
+    /// Which contrast, by name.
+    pub contrast: Contrast,
+    /// The law of a goal's offset from its start.
+    pub offsets: Offsets,
+    /// τ: logits are divided by it.
+    pub temperature: f64,
+    /// Both encoders.
+    pub network: Network,
+    /// Coordinates of both representations.
+    pub latent: usize,
+    /// How the critic descends.
+    pub optimizer: Adam,
+    /// Which updates train what.
+    pub phases: Phases,
+    /// How a policy is taken from the critic.
+    pub extraction: Extraction,
+    /// The policy's network and law.
+    pub policy: PolicyShape,
+    /// How the policy descends.
+    pub policy_optimizer: Adam,
+}
+
+super::extracted!(Config);
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            critic: Critic::Auto,
+            contrast: Contrast::Cpc,
+            offsets: Offsets::default(),
+            temperature: 1.0,
+            network: Network::default(),
+            latent: 32,
+            optimizer: Adam::default(),
+            phases: Phases::default(),
+            extraction: Extraction::default(),
+            policy: PolicyShape::default(),
+            policy_optimizer: Adam::default(),
+        }
+    }
+}
+
+/// How the goal that was reached is told from the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contrast {
+    /// Choose the goal among those of the batch, with a penalty on the log-sum-exp.
+    Cpc,
+    /// Say of every pair whether it belongs together.
+    Nce,
+}
+
+/// CRL with its parameters.
+pub struct Crl {
+    config: Config,
+    steps: u64,
+    shape: ScoredShape,
+    critic: Scored,
+    policy: PolicyNet,
+}
+
+impl Crl {
+    /// Initializes both representations and the policy.
+    ///
+    /// # Errors
+    /// Choices that do not fit each other or the data.
+    pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
+        config.optimizer.check("algorithm.optimizer")?;
+        config.network.check("algorithm.network")?;
+        config.phases.check()?;
+        positive("algorithm.temperature", config.temperature)?;
+        counted("algorithm.latent", config.latent)?;
+        let with_action = config.critic.with_action(problem.action_size);
+        if with_action {
+            problem.need_actions("crl")?;
+        }
+        let shape = ScoredShape {
+            network: config.network.clone(),
+            latent: config.latent,
+            with_action,
+            temperature: config.temperature,
+        };
+        let arenas = (parameters.arena("start_encoder"), parameters.arena("goal_encoder"));
+        let critic = Scored::new(parameters, arenas, &shape, problem.sizes());
+        let policy = PolicyNet::new(
+            parameters,
+            (&config.policy, &config.extraction, config.policy_optimizer),
+            problem,
+            with_action,
+            config.phases.policy(problem.steps),
+        )?;
+        Ok(Self { config: config.clone(), steps: problem.steps, shape, critic, policy })
+    }
+}
+
+impl Algorithm for Crl {
+    fn declare<T: Scalar>(&self, program: &mut Program<T>) {
+        let config = &self.config;
+        let goal = program.rows(Rows::Future(config.offsets));
+        let state = program.column(Column::State(Layout::START));
+        let starts = self
+            .critic
+            .start(program, state, |program| program.column(Column::Action(Layout::START)));
+        let goal = program.column(Column::State(goal));
+        let ends = self.critic.goal(program, goal);
+        let logits = self.critic.pairwise(program, starts, ends);
+        let directions = match config.contrast {
+            Contrast::Cpc => Directions::Forward,
+            Contrast::Nce => Directions::Binary,
+        };
+        let loss = program.info_nce(logits, directions);
+        let arenas = self.critic.arenas().map(|arena| (arena, config.optimizer));
+        program.descend("critic", loss, &arenas, config.phases.critic(self.steps));
+        self.policy.declare(program, self, config.offsets);
+    }
+
+    fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
+        let shape = MeasureShape::Scored(self.shape.clone());
+        let numbers_of_both = self.critic.arenas().map(numbers).concat();
+        Learned { distance: Some((shape, numbers_of_both)), policy: self.policy.learned(numbers) }
+    }
+}
+
+impl Critique for Crl {
+    fn after<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        action: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        self.shape.with_action.then(|| self.minus_score(program, state, action, goal))
+    }
+
+    fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
+        self.minus_score(program, state, state, goal)
+    }
+}
+
+impl Crl {
+    fn minus_score<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        action: Value,
+        goal: RowsId,
+    ) -> Value {
+        let goal = program.column(Column::State(goal));
+        let starts = self.critic.start(program, state, |_| action);
+        let ends = self.critic.goal(program, goal);
+        let score = self.critic.between(program, starts, ends);
+        program.weighted_sum(&[(-1.0, score)])
+    }
+}

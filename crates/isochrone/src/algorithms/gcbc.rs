@@ -1,0 +1,74 @@
+//! GCBC: goal-conditioned behavioural cloning.
+//!
+//! Maximizes log π(a | s, g) of the recorded action for goals of the start's own future. No distance
+//! is learned.
+//!
+//! Ghosh et al. 2021, with goals by the discounted law that the other learners use.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Algorithm, Choices, Problem};
+use crate::data::sampler::{Column, Layout, Offsets, Rows};
+use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Window};
+use crate::error::Result;
+use crate::model::Learned;
+use crate::nn::{ActorShape, Policy, PolicyShape};
+use crate::ops::{Scale, Term};
+
+/// The choices of GCBC.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The law of a goal's offset from its start.
+    pub offsets: Offsets,
+    /// The policy's network and law.
+    pub policy: PolicyShape,
+    /// How the policy descends.
+    pub policy_optimizer: Adam,
+}
+
+impl Choices for Config {}
+
+/// GCBC with its parameters.
+pub struct Gcbc {
+    config: Config,
+    steps: u64,
+    policy: Policy,
+}
+
+impl Gcbc {
+    /// Initializes the policy.
+    ///
+    /// # Errors
+    /// Choices that do not fit the data.
+    pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
+        problem.need_actions("gcbc")?;
+        config.policy.check("algorithm.policy")?;
+        config.policy_optimizer.check("algorithm.policy_optimizer")?;
+        let arena = parameters.arena("policy");
+        let sizes = (2 * problem.state_size, problem.action_size);
+        let policy = Policy::new(parameters, arena, &config.policy, sizes);
+        Ok(Self { config: config.clone(), steps: problem.steps, policy })
+    }
+}
+
+impl Algorithm for Gcbc {
+    fn declare<T: Scalar>(&self, program: &mut Program<T>) {
+        let goal = program.rows(Rows::Future(self.config.offsets));
+        let state = program.column(Column::State(Layout::START));
+        let action = program.column(Column::Action(Layout::START));
+        let goal = program.column(Column::State(goal));
+        let statistics = self.policy.statistics(program, state, goal);
+        let log_likelihood = self.policy.log_likelihood(program, statistics, action);
+        let mean = program.mean(log_likelihood, Scale::Unit);
+        program.report("training/policy/log_likelihood", mean);
+        let loss = program.combine(&[Term::new(-1.0, mean)]);
+        let arena = (self.policy.arena(), self.config.policy_optimizer);
+        program.descend("policy", loss, &[arena], Window { from: 0, until: self.steps });
+    }
+
+    fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
+        let shape = ActorShape::One(self.config.policy.clone());
+        Learned { distance: None, policy: Some((shape, numbers(self.policy.arena()))) }
+    }
+}

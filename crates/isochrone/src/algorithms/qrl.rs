@@ -1,0 +1,243 @@
+//! QRL: quasimetric reinforcement learning.
+//!
+//! A quasimetric over states, in steps: neighbours are held at one step, mean relu(d(s, s') − 1)² ≤ ε²
+//! by a dual multiplier λ, and all else is pushed away, mean b · softplus(a − d(s, g) / b) on random
+//! goals. Latent dynamics ẑ' = z + m(z, a) are learned beside it, ½ mean (d(ẑ', z') + d(z', ẑ')), and the
+//! policy descends d(ẑ'(s, π), z(g)). Exact for deterministic worlds; a lucky step counts as a sure one.
+//!
+//! Wang et al. 2023, section 3 and algorithm 1.
+
+use serde::{Deserialize, Serialize};
+
+use super::policy::{Critique, PolicyNet};
+use super::{Algorithm, Phases, Problem, positive};
+use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
+use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Scalar, Value};
+use crate::error::Result;
+use crate::extraction::Extraction;
+use crate::model::Learned;
+use crate::nn::{HeadShape, MeasureShape, Network, PolicyShape, Stepped, SteppedShape};
+use crate::ops::{Multiplier, Push, Scale, Term};
+
+/// The choices of QRL.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The law of a policy goal's offset from its start.
+    pub offsets: Offsets,
+    /// ε², the bound on how far neighbours may exceed one step, in steps².
+    pub tolerance: f64,
+    /// a: the push begins to fade at a · b steps.
+    pub push_offset: f64,
+    /// b, in steps.
+    pub push_scale: f64,
+    /// How the raw number becomes λ.
+    pub multiplier: Multiplier,
+    /// λ before the first update.
+    pub first_multiplier: f64,
+    /// The weight of the dynamics' loss.
+    pub dynamics_weight: f64,
+    /// How far a predicted latent state is from the one reached.
+    pub dynamics_error: DynamicsError,
+    /// The encoder and the dynamics.
+    pub network: Network,
+    /// The quasimetric head.
+    pub head: HeadShape,
+    /// How encoder and dynamics descend.
+    pub optimizer: Adam,
+    /// How λ ascends.
+    pub dual_optimizer: Adam,
+    /// Which updates train what.
+    pub phases: Phases,
+    /// How a policy is taken from the distance.
+    pub extraction: Extraction,
+    /// The policy's network and law.
+    pub policy: PolicyShape,
+    /// How the policy descends.
+    pub policy_optimizer: Adam,
+}
+
+super::extracted!(Config);
+
+impl Default for Config {
+    /// The authors' constants: ε = 0.25, λ from 0.01 at rate 1e-2, an IQE head.
+    fn default() -> Self {
+        Self {
+            offsets: Offsets::default(),
+            tolerance: 0.0625,
+            push_offset: 5.0,
+            push_scale: 100.0,
+            multiplier: Multiplier::Softplus,
+            first_multiplier: 0.01,
+            dynamics_weight: 1.0,
+            dynamics_error: DynamicsError::Distance,
+            network: Network::default(),
+            head: HeadShape::Iqe { latent: 32, group: 8 },
+            optimizer: Adam::default(),
+            dual_optimizer: Adam { learning_rate: 1e-2, ..Adam::default() },
+            phases: Phases::default(),
+            extraction: Extraction::default(),
+            policy: PolicyShape::default(),
+            policy_optimizer: Adam::default(),
+        }
+    }
+}
+
+/// How far a predicted latent state is from the one reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DynamicsError {
+    /// The distance both ways.
+    Distance,
+    /// Its square, as the authors' code.
+    Square,
+}
+
+/// QRL with its parameters.
+pub struct Qrl {
+    config: Config,
+    steps: u64,
+    shape: SteppedShape,
+    distance: Stepped,
+    multiplier: (ArenaId, Parameter),
+    policy: PolicyNet,
+}
+
+impl Qrl {
+    /// Initializes encoder, dynamics, multiplier and policy.
+    ///
+    /// # Errors
+    /// Choices that do not fit each other or the data.
+    pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
+        config.optimizer.check("algorithm.optimizer")?;
+        config.dual_optimizer.check("algorithm.dual_optimizer")?;
+        config.network.check("algorithm.network")?;
+        config.head.check()?;
+        config.phases.check()?;
+        for (key, value) in [
+            ("tolerance", config.tolerance),
+            ("push_offset", config.push_offset),
+            ("push_scale", config.push_scale),
+            ("first_multiplier", config.first_multiplier),
+            ("dynamics_weight", config.dynamics_weight),
+        ] {
+            positive(&format!("algorithm.{key}"), value)?;
+        }
+        let with_action = problem.action_size > 0;
+        let shape = SteppedShape {
+            network: config.network.clone(),
+            head: config.head,
+            dynamics: with_action.then(|| config.network.clone()),
+            nats: (1.0 / problem.discount).ln(),
+        };
+        let arena = parameters.arena("distance");
+        let distance = Stepped::new(parameters, arena, &shape, problem.sizes());
+        let dual = parameters.arena("multiplier");
+        let first = Initial::Constant(config.multiplier.raw(config.first_multiplier));
+        let raw = parameters.add(dual, "raw", (1, 1), first);
+        let policy = PolicyNet::new(
+            parameters,
+            (&config.policy, &config.extraction, config.policy_optimizer),
+            problem,
+            with_action,
+            config.phases.policy(problem.steps),
+        )?;
+        let (config, multiplier) = (config.clone(), (dual, raw));
+        Ok(Self { config, steps: problem.steps, shape, distance, multiplier, policy })
+    }
+
+    /// ½ mean (d(ẑ', z') + d(z', ẑ')), or of their squares; none without actions.
+    fn dynamics<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        latent: Value,
+        next: Value,
+    ) -> Option<Value> {
+        self.shape.dynamics.as_ref()?;
+        let action = program.column(Column::Action(Layout::START));
+        let predicted = self.distance.step(program, latent, action)?;
+        let both = [(predicted, next), (next, predicted)].map(|(from, to)| {
+            let distance = self.distance.between(program, from, to);
+            match self.config.dynamics_error {
+                DynamicsError::Distance => program.mean(distance, Scale::Unit),
+                DynamicsError::Square => program.hinge(distance, 0.0),
+            }
+        });
+        Some(program.combine(&both.map(|value| Term::new(0.5, value))))
+    }
+}
+
+impl Algorithm for Qrl {
+    fn declare<T: Scalar>(&self, program: &mut Program<T>) {
+        let config = &self.config;
+        let window = config.phases.critic(self.steps);
+        let next = program.rows(Rows::Next);
+        let random = program.rows(Rows::Random);
+        let [state, next, random] =
+            [Layout::START, next, random].map(|rows| program.column(Column::State(rows)));
+        let [here, there, far] =
+            [state, next, random].map(|state| self.distance.encode(program, state));
+
+        // Push random pairs apart, hold neighbours at one step.
+        let apart = self.distance.between(program, here, far);
+        let push = Push { offset: config.push_offset, scale: config.push_scale };
+        let push = program.push(push, apart);
+        let step = self.distance.between(program, here, there);
+        let excess = program.hinge(step, 1.0);
+        let (dual_arena, raw) = self.multiplier;
+        let multiplier = program.multiplier(config.multiplier, raw);
+        let mut terms = vec![
+            Term::new(1.0, push),
+            Term { constant: 1.0, factor: Some((multiplier, 1.0)), of: excess },
+        ];
+        if let Some(error) = self.dynamics(program, here, there) {
+            terms.push(Term::new(config.dynamics_weight, error));
+            program.report("training/critic/dynamics", error);
+        }
+        let loss = program.combine(&terms);
+        program.descend("critic", loss, &[(self.distance.arena(), config.optimizer)], window);
+
+        // λ ← λ + α (excess − ε²), kept positive.
+        let dual = program.combine(&[
+            Term::new(config.tolerance, multiplier),
+            Term { constant: -1.0, factor: Some((excess, 1.0)), of: multiplier },
+        ]);
+        program.descend("multiplier", dual, &[(dual_arena, config.dual_optimizer)], window);
+        program.report("training/critic/push", push);
+        program.report("training/critic/excess", excess);
+        program.report("training/critic/multiplier", multiplier);
+
+        self.policy.declare(program, self, config.offsets);
+    }
+
+    fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
+        let shape = MeasureShape::Stepped(self.shape.clone());
+        Learned {
+            distance: Some((shape, numbers(self.distance.arena()))),
+            policy: self.policy.learned(numbers),
+        }
+    }
+}
+
+impl Critique for Qrl {
+    fn after<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        action: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        let here = self.distance.encode(program, state);
+        let there = self.distance.step(program, here, action)?;
+        let goal = program.column(Column::State(goal));
+        let goal = self.distance.encode(program, goal);
+        Some(self.distance.between(program, there, goal))
+    }
+
+    fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
+        let here = self.distance.encode(program, state);
+        let goal = program.column(Column::State(goal));
+        let goal = self.distance.encode(program, goal);
+        self.distance.between(program, here, goal)
+    }
+}

@@ -1,0 +1,127 @@
+//! Features of states: what networks see beside or instead of normalized coordinates.
+//!
+//! Ramps replace every coordinate x by tanh((x − c) / width) for centres c spread over a range.
+//! Fourier features append cos and sin of random directions of a few coordinates: places that differ
+//! little in a large world become told apart.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::random::{Purpose, Stream};
+
+/// The directions of Fourier features are the same in every run.
+const DIRECTIONS: Purpose = Purpose(9);
+
+/// Which features networks see.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Features {
+    /// The normalized coordinates alone.
+    #[default]
+    None,
+    /// tanh((x − c) / width) for every coordinate as it was recorded, in its place.
+    Ramps {
+        /// Centres of each coordinate.
+        count: usize,
+        /// The first centre.
+        from: f64,
+        /// The last centre.
+        to: f64,
+        /// How wide a ramp is.
+        width: f64,
+    },
+    /// cos and sin of ω · x beside the normalized coordinates, ω normal with deviation 2π / `length`.
+    Fourier {
+        /// The coordinates, as they were recorded.
+        axes: Vec<usize>,
+        /// Directions.
+        count: usize,
+        /// A typical wave's length, in the units of the coordinates.
+        length: f64,
+    },
+}
+
+impl Features {
+    /// Numbers that a network sees of a state.
+    pub fn width(&self, state_size: usize) -> usize {
+        match self {
+            Self::None => state_size,
+            Self::Ramps { count, .. } => state_size * count,
+            Self::Fourier { count, .. } => state_size + 2 * count,
+        }
+    }
+
+    /// Checks the numbers against the data.
+    ///
+    /// # Errors
+    /// Names the key that does not fit.
+    pub fn check(&self, state_size: usize) -> Result<()> {
+        let wrong = |key: &str, found: String, expected: &str| {
+            Err(Error::input(format!("`data.features.{key}` is `{found}`, expected {expected}"))
+                .hint("`{ kind = \"fourier\", axes = [0, 1], count = 64, length = 4.0 }` is one"))
+        };
+        match self {
+            Self::None => Ok(()),
+            Self::Ramps { count, .. } if *count < 2 => {
+                wrong("count", count.to_string(), "2 or more")
+            }
+            Self::Ramps { from, to, .. }
+                if from.partial_cmp(to) != Some(std::cmp::Ordering::Less) =>
+            {
+                wrong("to", to.to_string(), "a number above `from`")
+            }
+            Self::Ramps { width, .. } if !(*width > 0.0 && width.is_finite()) => {
+                wrong("width", width.to_string(), "a positive number")
+            }
+            Self::Fourier { length, .. } if !(*length > 0.0 && length.is_finite()) => {
+                wrong("length", length.to_string(), "a positive number")
+            }
+            Self::Fourier { axes, .. }
+                if axes.is_empty() || axes.iter().any(|&axis| axis >= state_size) =>
+            {
+                let expected = format!("places of coordinates below {state_size}");
+                wrong("axes", format!("{axes:?}"), &expected)
+            }
+            Self::Ramps { .. } | Self::Fourier { .. } => Ok(()),
+        }
+    }
+
+    /// The directions ω, one row a direction; empty where there are none.
+    pub(super) fn directions(&self) -> Vec<f32> {
+        let Self::Fourier { axes, count, length } = self else { return Vec::new() };
+        let stream = Stream::new(0, DIRECTIONS);
+        let deviation = 2.0 * std::f64::consts::PI / length;
+        (0..*count)
+            .flat_map(|row| {
+                let mut draws = stream.draws(0, row as u32);
+                (0..axes.len()).map(move |_| (deviation * draws.normal()) as f32)
+            })
+            .collect()
+    }
+
+    /// Writes the features of `state` into `target`, whose first numbers are the normalized state.
+    pub(super) fn write(&self, directions: &[f32], state: &[f32], target: &mut [f32]) {
+        match self {
+            Self::None => {}
+            Self::Ramps { count, from, to, width } => {
+                let step = (to - from) / (count - 1) as f64;
+                for (x, ramps) in state.iter().zip(target.chunks_exact_mut(*count)) {
+                    for (at, ramp) in ramps.iter_mut().enumerate() {
+                        let centre = from + step * at as f64;
+                        *ramp = ((f64::from(*x) - centre) / width).tanh() as f32;
+                    }
+                }
+            }
+            Self::Fourier { axes, .. } => {
+                let (_, waves) = target.split_at_mut(state.len());
+                let rows = directions.chunks_exact(axes.len());
+                for (pair, direction) in waves.chunks_exact_mut(2).zip(rows) {
+                    let places = axes.iter().map(|&axis| state[axis]);
+                    let phase: f32 = places.zip(direction).map(|(x, w)| x * w).sum();
+                    pair[0] = phase.cos();
+                    pair[1] = phase.sin();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! What stands in recorded data, and what looks wrong with them: ranges, holes, jumps, copies.
+//!
+//! A step is suspicious where it is longer than [`SUSPICIOUS`] × the 90 % quantile of all steps: a
+//! recording whose end was missed goes on at the start of the next one. Steps are measured over the
+//! two axes that look like positions, else over all axes, each divided by its range. Axes look like
+//! positions where they are neighbours, move by little of their range in a step (mean |Δ| / range
+//! is the least of all neighbours') and their ranges are alike.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::Rows;
+
+/// A step this many times longer than the 90 % quantile looks like a missed end.
+pub const SUSPICIOUS: f32 = 5.0;
+/// Positions move by less than this share of their range in a step, on average.
+const SLOW: f64 = 0.1;
+/// The ranges of two positions differ by at most this factor.
+const ALIKE: f64 = 5.0;
+/// An action this near to −1 or 1 is at its bound.
+const AT_BOUND: f32 = 1e-6;
+/// Suspicious steps that are listed.
+const LISTED: usize = 5;
+
+/// What was found in recorded data.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Inspection {
+    /// How many rows.
+    pub rows: usize,
+    /// How many trajectories.
+    pub trajectories: usize,
+    /// How many rows a trajectory has.
+    pub lengths: Lengths,
+    /// The numbers of a state, one by one.
+    pub states: Vec<Column>,
+    /// The numbers of an action, one by one; empty without actions.
+    pub actions: Vec<Column>,
+    /// The share of all numbers in actions that stand at −1 or 1; none without actions.
+    pub at_bounds: Option<f64>,
+    /// The two numbers of a state that look like a position.
+    pub positions: Option<[usize; 2]>,
+    /// Steps that look like missed ends of trajectories.
+    pub jumps: Jumps,
+    /// Trajectories that repeat an earlier one, number by number.
+    pub duplicates: usize,
+}
+
+/// How many rows trajectories have.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Lengths {
+    /// The fewest rows.
+    pub shortest: usize,
+    /// The middle one; the mean of the two in the middle of an even number.
+    pub median: f64,
+    /// The most rows.
+    pub longest: usize,
+    /// Trajectories of one row, which teach nothing about steps.
+    pub of_one_row: usize,
+}
+
+/// One number of a state or an action, over all rows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Column {
+    /// The least finite value; none where there is none.
+    pub least: Option<f32>,
+    /// The largest finite value.
+    pub largest: Option<f32>,
+    /// The mean of the finite values.
+    pub mean: Option<f64>,
+    /// Whether all values are the same.
+    pub constant: bool,
+    /// Rows in which it is not a finite number.
+    pub not_finite: usize,
+}
+
+/// Steps that look like missed ends of trajectories.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Jumps {
+    /// The 90 % quantile of the lengths of steps.
+    pub usual: f32,
+    /// The longest step.
+    pub longest: f32,
+    /// How many steps are suspicious.
+    pub suspicious: usize,
+    /// The rows from which the first few of them start.
+    pub rows: Vec<usize>,
+}
+
+impl Inspection {
+    /// Looks at all rows.
+    pub fn of(rows: &Rows) -> Self {
+        let states = columns(&rows.states, rows.state_size);
+        let positions = positions(rows, &states);
+        Self {
+            rows: rows.count(),
+            trajectories: rows.lengths.len(),
+            lengths: lengths(&rows.lengths),
+            actions: columns(&rows.actions, rows.action_size),
+            at_bounds: at_bounds(&rows.actions),
+            jumps: jumps(rows, &states, positions),
+            duplicates: duplicates(rows),
+            states,
+            positions,
+        }
+    }
+
+    /// Numbers that are not finite, in states and actions.
+    pub fn not_finite(&self) -> usize {
+        self.states.iter().chain(&self.actions).map(|column| column.not_finite).sum()
+    }
+}
+
+fn lengths(lengths: &[usize]) -> Lengths {
+    let mut sorted = lengths.to_vec();
+    sorted.sort_unstable();
+    let at = |place: usize| sorted.get(place).copied().unwrap_or_default();
+    let half = sorted.len() / 2;
+    let below = if sorted.len().is_multiple_of(2) { half.saturating_sub(1) } else { half };
+    Lengths {
+        shortest: at(0),
+        median: (at(below) + at(half)) as f64 / 2.0,
+        longest: sorted.last().copied().unwrap_or_default(),
+        of_one_row: sorted.partition_point(|&length| length < 2),
+    }
+}
+
+fn columns(values: &[f32], size: usize) -> Vec<Column> {
+    #[derive(Clone)]
+    struct Sum {
+        least: f32,
+        largest: f32,
+        total: f64,
+        finite: usize,
+    }
+    let empty = Sum { least: f32::INFINITY, largest: f32::NEG_INFINITY, total: 0.0, finite: 0 };
+    let mut sums = vec![empty; size];
+    for row in values.chunks_exact(size.max(1)) {
+        for (sum, &value) in sums.iter_mut().zip(row).filter(|(_, value)| value.is_finite()) {
+            sum.least = sum.least.min(value);
+            sum.largest = sum.largest.max(value);
+            sum.total += f64::from(value);
+            sum.finite += 1;
+        }
+    }
+    let rows = values.len().checked_div(size).unwrap_or_default();
+    let finish = |sum: Sum| {
+        let some = sum.finite > 0;
+        Column {
+            least: some.then_some(sum.least),
+            largest: some.then_some(sum.largest),
+            mean: some.then(|| sum.total / sum.finite as f64),
+            constant: some && sum.finite == rows && sum.least == sum.largest,
+            not_finite: rows - sum.finite,
+        }
+    };
+    sums.into_iter().map(finish).collect()
+}
+
+fn at_bounds(actions: &[f32]) -> Option<f64> {
+    let bound = actions.iter().filter(|action| action.abs() >= 1.0 - AT_BOUND).count();
+    (!actions.is_empty()).then(|| bound as f64 / actions.len() as f64)
+}
+
+/// The rows of each trajectory.
+fn trajectories(rows: &Rows) -> impl Iterator<Item = Range<usize>> {
+    rows.lengths.iter().scan(0, |first, &length| {
+        let range = *first..*first + length;
+        *first = range.end;
+        Some(range)
+    })
+}
+
+/// Every row that has a successor, with its state and the next one.
+fn steps(rows: &Rows) -> impl Iterator<Item = (usize, &[f32], &[f32])> {
+    let size = rows.state_size;
+    trajectories(rows).flat_map(move |range| {
+        (range.start..range.end.saturating_sub(1)).map(move |row| {
+            let (state, next) = rows.states[row * size..][..2 * size].split_at(size);
+            (row, state, next)
+        })
+    })
+}
+
+fn range(column: &Column) -> f64 {
+    f64::from(column.largest.unwrap_or_default()) - f64::from(column.least.unwrap_or_default())
+}
+
+fn positions(rows: &Rows, columns: &[Column]) -> Option<[usize; 2]> {
+    let (mut moved, mut count) = (vec![0.0f64; rows.state_size], 0.0);
+    for (_, state, next) in steps(rows) {
+        for ((moved, &from), &to) in moved.iter_mut().zip(state).zip(next) {
+            let step = f64::from((to - from).abs());
+            *moved += if step.is_finite() { step } else { 0.0 };
+        }
+        count += 1.0;
+    }
+    let share = |axis: usize| moved[axis] / count / range(&columns[axis]);
+    (1..rows.state_size)
+        .map(|second| [second - 1, second])
+        .filter(|pair| {
+            let [first, second] = pair.map(|axis| range(&columns[axis]));
+            first > 0.0 && second > 0.0 && first / second <= ALIKE && second / first <= ALIKE
+        })
+        .map(|pair| (share(pair[0]).max(share(pair[1])), pair))
+        .filter(|(share, _)| *share > 0.0 && *share < SLOW)
+        .min_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, pair)| pair)
+}
+
+fn jumps(rows: &Rows, columns: &[Column], positions: Option<[usize; 2]>) -> Jumps {
+    let axes: Vec<(usize, f32)> = match positions {
+        Some(pair) => pair.into_iter().map(|axis| (axis, 1.0)).collect(),
+        None => columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| range(column) > 0.0)
+            .map(|(axis, column)| (axis, (1.0 / range(column)) as f32))
+            .collect(),
+    };
+    let length = |state: &[f32], next: &[f32]| {
+        let square = |&(axis, scale): &(usize, f32)| ((next[axis] - state[axis]) * scale).powi(2);
+        axes.iter().map(square).sum::<f32>().sqrt()
+    };
+    let all: Vec<f32> = steps(rows).map(|(_, state, next)| length(state, next)).collect();
+    let mut finite: Vec<f32> = all.iter().copied().filter(|step| step.is_finite()).collect();
+    let place = finite.len() * 9 / 10;
+    let usual = match finite.len() {
+        0 => 0.0,
+        _ => *finite.select_nth_unstable_by(place, f32::total_cmp).1,
+    };
+    let longest = finite.iter().copied().fold(0.0, f32::max);
+    let far =
+        |(_, step): &(usize, f32)| usual > 0.0 && step.is_finite() && *step > SUSPICIOUS * usual;
+    let found = || steps(rows).map(|(row, ..)| row).zip(all.iter().copied()).filter(far);
+    let listed = found().take(LISTED).map(|(row, _)| row).collect();
+    Jumps { usual, longest, suspicious: found().count(), rows: listed }
+}
+
+/// Trajectories that an earlier one equals, by the BLAKE3 sums of their numbers.
+fn duplicates(rows: &Rows) -> usize {
+    let mut seen = HashSet::new();
+    let mut bytes = Vec::new();
+    let repeated = |range: &Range<usize>| {
+        bytes.clear();
+        let mut take = |values: &[f32], size: usize, end: usize| {
+            let numbers = &values[range.start * size..end * size];
+            bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        };
+        take(&rows.states, rows.state_size, range.end);
+        // The action of the last row leads nowhere and may be anything.
+        take(&rows.actions, rows.action_size, range.end - 1);
+        !seen.insert(*blake3::hash(&bytes).as_bytes())
+    };
+    trajectories(rows).filter(|range| !range.is_empty()).filter(repeated).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Trajectories of a point that walks along x and swings in y, with a constant beside it.
+    fn walk(starts: &[f32], length: usize) -> Rows {
+        let mut states = Vec::new();
+        for start in starts {
+            for place in 0..length {
+                let along = start + 0.1 * place as f32;
+                states.extend([along, (0.05 * along).sin() * 20.0, 7.0]);
+            }
+        }
+        let actions = (0..starts.len() * length).map(|row| (row % 4) as f32 / 3.0).collect();
+        Rows {
+            states,
+            state_size: 3,
+            states_key: "states".into(),
+            actions,
+            action_size: 1,
+            discrete: false,
+            lengths: vec![length; starts.len()],
+        }
+    }
+
+    #[test]
+    fn a_clean_walk_has_ranges_positions_and_nothing_suspicious() {
+        let found = Inspection::of(&walk(&[0.0, 1.0, 5.0], 100));
+        assert_eq!((found.rows, found.trajectories), (300, 3));
+        let expected = Lengths { shortest: 100, median: 100.0, longest: 100, of_one_row: 0 };
+        assert_eq!(found.lengths, expected);
+        assert_eq!(found.states[0].least, Some(0.0));
+        assert!((found.states[0].largest.unwrap() - 14.9).abs() < 1e-4);
+        let constant: Vec<bool> = found.states.iter().map(|column| column.constant).collect();
+        assert_eq!(constant, [false, false, true]);
+        assert_eq!(found.positions, Some([0, 1]));
+        assert_eq!(found.at_bounds, Some(0.25));
+        assert_eq!((found.jumps.suspicious, found.duplicates, found.not_finite()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_missed_end_shows_as_a_jump_from_the_row_before_it() {
+        let mut rows = walk(&[0.0, 30.0, 60.0, 90.0], 50);
+        rows.lengths = vec![100, 100];
+        let jumps = Inspection::of(&rows).jumps;
+        assert_eq!((jumps.suspicious, jumps.rows), (2, vec![49, 149]));
+        assert!(jumps.longest > 20.0 && jumps.usual < 0.3, "{} {}", jumps.longest, jumps.usual);
+    }
+
+    #[test]
+    fn a_repeated_trajectory_is_found_whatever_its_last_action() {
+        let mut rows = walk(&[0.0, 3.0, 0.0, 0.0], 40);
+        let numbers: Vec<f32> = rows.actions[..40].to_vec();
+        rows.actions[80..120].copy_from_slice(&numbers);
+        rows.actions[120..160].copy_from_slice(&numbers);
+        rows.actions[119] = -0.5;
+        assert_eq!(Inspection::of(&rows).duplicates, 2);
+        rows.actions[118] = -0.5;
+        assert_eq!(Inspection::of(&rows).duplicates, 1, "another action inside is another one");
+    }
+
+    #[test]
+    fn holes_are_counted_by_column_and_spoil_no_range() {
+        let mut rows = walk(&[0.0, 1.0], 60);
+        rows.states[3 * 7 + 1] = f32::NAN;
+        rows.states[3 * 9 + 1] = f32::INFINITY;
+        let found = Inspection::of(&rows);
+        assert_eq!(found.states[1].not_finite, 2);
+        assert_eq!(found.not_finite(), 2);
+        assert!(found.states[1].largest.unwrap() < 7.0);
+        assert_eq!(found.jumps.suspicious, 0);
+    }
+
+    #[test]
+    fn lengths_of_an_even_number_have_a_median_in_the_middle() {
+        let found = lengths(&[1, 9, 4, 6]);
+        assert_eq!((found.shortest, found.median, found.longest), (1, 5.0, 9));
+        assert_eq!(found.of_one_row, 1);
+    }
+}

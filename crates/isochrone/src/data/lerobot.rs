@@ -1,0 +1,369 @@
+//! LeRobot's parquet, versions 2.1 and 3.0: one row a frame, told apart by `episode_index`.
+//!
+//! A folder holds `meta/info.json` and `data/chunk-…/….parquet`: one episode a file in 2.1, many in
+//! 3.0. A state is `observation.state`, an action is `action`; video and all other columns are
+//! passed over. Actions are in the units of the robot: where one lies outside [−1, 1], every
+//! number of an action is scaled by its own recorded range, −1 the least and 1 the largest.
+//! Source: LeRobot, "LeRobotDataset format", v2.1 and v3.0.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use parquet::column::reader::ColumnReader;
+use parquet::file::reader::{FileReader, RowGroupReader};
+use parquet::file::serialized_reader::SerializedFileReader;
+use serde_json::Value;
+
+use super::door::{self, Rows, missing, narrowed, same_rows};
+use super::npy;
+use crate::error::{Error, Result};
+
+const STATE: &str = "observation.state";
+const ACTION: &str = "action";
+const EPISODE: &str = "episode_index";
+const FRAME: &str = "frame_index";
+/// Frames decoded at a time.
+const BLOCK: usize = 1 << 14;
+/// Versions that are read.
+const VERSIONS: [&str; 2] = ["v2.1", "v3.0"];
+const DAMAGED: &str = "the file is cut or damaged; copy or save it again";
+
+/// Reads one parquet file, or all of a dataset's folder.
+pub(super) fn read(path: &Path, notes: &mut Vec<String>) -> Result<Rows> {
+    let mut frames = Frames::default();
+    if path.is_dir() {
+        let promised = Promised::of(path)?;
+        for file in files(&path.join("data"))? {
+            frames.add(&file, notes).map_err(|error| error.in_file(&file))?;
+        }
+        promised.check(&frames)?;
+    } else {
+        frames.add(path, notes)?;
+    }
+    frames.into_rows(notes)
+}
+
+/// All parquet files of the chunks below `folder`, by name.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let list = |folder: &Path| -> Result<Vec<PathBuf>> {
+        let refused = |error: std::io::Error| {
+            Error::input(format!("cannot list the folder: {error}")).in_file(folder)
+        };
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(refused)? {
+            paths.push(entry.map_err(refused)?.path());
+        }
+        paths.sort();
+        Ok(paths)
+    };
+    let mut found = Vec::new();
+    for chunk in list(folder)?.into_iter().filter(|path| path.is_dir()) {
+        let parquet = |path: &PathBuf| path.extension().is_some_and(|end| end == "parquet");
+        found.extend(list(&chunk)?.into_iter().filter(parquet));
+    }
+    if found.is_empty() {
+        return Err(Error::input("no parquet files")
+            .in_file(folder)
+            .hint("LeRobot keeps them as `data/chunk-000/….parquet`; download the dataset whole"));
+    }
+    Ok(found)
+}
+
+/// What `meta/info.json` promises.
+struct Promised {
+    episodes: Option<u64>,
+    frames: Option<u64>,
+}
+
+impl Promised {
+    fn of(folder: &Path) -> Result<Self> {
+        let path = folder.join("meta/info.json");
+        let refused = |text: String| Error::input(text).in_file(&path);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| refused(format!("cannot read the file: {error}")))?;
+        let value: Value = serde_json::from_str(&text)
+            .map_err(|error| refused(format!("the file is not JSON: {error}")))?;
+        let version = value["codebase_version"].as_str().unwrap_or_default();
+        if !VERSIONS.contains(&version) {
+            return Err(refused(format!(
+                "`codebase_version` is `{version}`, expected v2.1 or v3.0"
+            ))
+            .hint("convert the dataset with LeRobot's own scripts"));
+        }
+        let number = |key: &str| value[key].as_u64();
+        Ok(Self { episodes: number("total_episodes"), frames: number("total_frames") })
+    }
+
+    fn check(&self, frames: &Frames) -> Result<()> {
+        let found = (frames.lengths.len() as u64, frames.episodes.len() as u64);
+        for (name, found, expected) in
+            [("episodes", found.0, self.episodes), ("frames", found.1, self.frames)]
+        {
+            if expected.is_some_and(|expected| expected != found) {
+                let expected = expected.unwrap_or_default();
+                return Err(Error::input(format!(
+                    "{found} {name}, `meta/info.json` says {expected}"
+                ))
+                .hint("the dataset is not whole; download it again"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The frames so far.
+#[derive(Default)]
+struct Frames {
+    states: Vec<f32>,
+    actions: Vec<f32>,
+    state_size: usize,
+    action_size: usize,
+    /// The episode of every frame.
+    episodes: Vec<i64>,
+    lengths: Vec<usize>,
+}
+
+impl Frames {
+    fn add(&mut self, path: &Path, notes: &mut Vec<String>) -> Result<()> {
+        let file = door::open_file(path)?;
+        let reader =
+            SerializedFileReader::<File>::new(file).map_err(|e| refused("the file", &e))?;
+        for index in 0..reader.num_row_groups() {
+            let group = reader.get_row_group(index).map_err(|e| refused("the file", &e))?;
+            self.add_group(group.as_ref(), notes)?;
+        }
+        Ok(())
+    }
+
+    fn add_group(&mut self, group: &dyn RowGroupReader, notes: &mut Vec<String>) -> Result<()> {
+        let (states, rows, state_size) = matrix(group, STATE, notes)?;
+        let has_action = find(group, ACTION).is_some();
+        let (actions, action_size) = match has_action {
+            false => (Vec::new(), 0),
+            true => {
+                let (values, found, size) = matrix(group, ACTION, notes)?;
+                same_rows(ACTION, found, STATE, rows)?;
+                (values, size)
+            }
+        };
+        if self.states.is_empty() {
+            (self.state_size, self.action_size) = (state_size, action_size);
+        }
+        if (self.state_size, self.action_size) != (state_size, action_size) {
+            return Err(Error::input(format!(
+                "a frame has {state_size} and {action_size} numbers in `{STATE}` and `{ACTION}`, \
+                 earlier ones {} and {}",
+                self.state_size, self.action_size
+            )));
+        }
+        let (episodes, frames) = (whole(group, EPISODE)?, whole(group, FRAME)?);
+        same_rows(EPISODE, episodes.len(), STATE, rows)?;
+        same_rows(FRAME, frames.len(), STATE, rows)?;
+        for (&episode, &frame) in episodes.iter().zip(&frames) {
+            self.count(episode, frame)?;
+        }
+        self.states.extend(states);
+        self.actions.extend(actions);
+        Ok(())
+    }
+
+    /// Counts one frame: the next of its episode, or the first of another.
+    fn count(&mut self, episode: i64, frame: i64) -> Result<()> {
+        let same = self.episodes.last() == Some(&episode);
+        let expected = if same { self.lengths.last().copied().unwrap_or_default() } else { 0 };
+        if frame != expected as i64 {
+            return Err(Error::input(format!(
+                "`{FRAME}` is `{frame}` in episode {episode}, expected {expected}"
+            ))
+            .hint("the frames of an episode must follow each other; sort or download them again"));
+        }
+        self.episodes.push(episode);
+        match self.lengths.last_mut().filter(|_| same) {
+            Some(length) => *length += 1,
+            None => self.lengths.push(1),
+        }
+        Ok(())
+    }
+
+    fn into_rows(mut self, notes: &mut Vec<String>) -> Result<Rows> {
+        if self.actions.iter().any(|action| action.abs() > 1.0) {
+            scale(&mut self.actions, self.action_size, notes);
+        }
+        Ok(Rows {
+            states: self.states,
+            state_size: self.state_size,
+            states_key: STATE.into(),
+            actions: self.actions,
+            action_size: self.action_size,
+            discrete: false,
+            lengths: self.lengths,
+        })
+    }
+}
+
+/// Scales every number of an action to [−1, 1] by its recorded range.
+fn scale(actions: &mut [f32], size: usize, notes: &mut Vec<String>) {
+    let mut ranges = Vec::new();
+    for column in 0..size {
+        let of_column = || actions.iter().skip(column).step_by(size).copied();
+        let (low, high) = (
+            of_column().fold(f32::INFINITY, f32::min),
+            of_column().fold(f32::NEG_INFINITY, f32::max),
+        );
+        let (middle, half) = ((low + high) / 2.0, ((high - low) / 2.0).max(f32::MIN_POSITIVE));
+        for action in actions.iter_mut().skip(column).step_by(size) {
+            // Rounding may step over the bound by a hair.
+            *action = ((*action - middle) / half).clamp(-1.0, 1.0);
+        }
+        ranges.push(format!("{low} to {high}"));
+    }
+    notes.push(format!(
+        "actions are scaled to [−1, 1] by their recorded range: {}",
+        ranges.join(", ")
+    ));
+}
+
+fn refused(key: &str, error: &parquet::errors::ParquetError) -> Error {
+    let text = error.to_string().to_lowercase().replace('\n', " ");
+    Error::input(format!("`{key}` cannot be read: {text}")).hint(DAMAGED)
+}
+
+/// The place of the column whose name begins with `key`; lists end with `list.element`.
+fn find(group: &dyn RowGroupReader, key: &str) -> Option<usize> {
+    let schema = group.metadata().schema_descr();
+    (0..schema.num_columns())
+        .find(|&at| schema.column(at).path().parts().first().is_some_and(|name| name == key))
+}
+
+fn column(group: &dyn RowGroupReader, key: &str) -> Result<ColumnReader> {
+    let Some(at) = find(group, key) else {
+        let schema = group.metadata().schema_descr();
+        let name = |at: usize| schema.column(at).path().parts().first().cloned();
+        let names: Vec<String> = (0..schema.num_columns()).filter_map(name).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        return Err(missing(key, &names, None, "LeRobot frames have a column of this name"));
+    };
+    group.get_column_reader(at).map_err(|error| refused(key, &error))
+}
+
+/// All values of a column, and its records.
+macro_rules! values {
+    ($reader:expr, $key:expr) => {{
+        let (mut values, mut definitions, mut repetitions) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut records, mut levels) = (0, 0);
+        loop {
+            let read = $reader
+                .read_records(BLOCK, Some(&mut definitions), Some(&mut repetitions), &mut values)
+                .map_err(|error| refused($key, &error))?;
+            if read.0 == 0 {
+                break;
+            }
+            records += read.0;
+            levels += read.2;
+        }
+        if levels != values.len() {
+            return Err(Error::input(format!("`{}` has frames without a value", $key))
+                .hint("drop the episodes with holes"));
+        }
+        (values, records, repetitions)
+    }};
+}
+
+/// Numbers of a column of lists of one length, its frames and that length.
+fn matrix(
+    group: &dyn RowGroupReader,
+    key: &str,
+    notes: &mut Vec<String>,
+) -> Result<(Vec<f32>, usize, usize)> {
+    let (values, rows, repetitions) = match column(group, key)? {
+        ColumnReader::FloatColumnReader(mut reader) => values!(reader, key),
+        ColumnReader::DoubleColumnReader(mut reader) => {
+            let (wide, rows, repetitions) = values!(reader, key);
+            let note = narrowed(key);
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+            (npy::narrow(&wide, (wide.len() / rows.max(1)).max(1), key)?, rows, repetitions)
+        }
+        _ => {
+            return Err(Error::input(format!("`{key}` holds no 32-bit or 64-bit floats"))
+                .hint("a state and an action are lists of floats"));
+        }
+    };
+    let size = values.len() / rows.max(1);
+    // A list begins where the level of repetition is 0.
+    let even = repetitions.iter().enumerate().all(|(at, &level)| (level == 0) == (at % size == 0));
+    if size == 0 || values.len() != rows * size || !even {
+        return Err(Error::input(format!("`{key}` has frames of different lengths"))
+            .hint("every frame has the same number of values"));
+    }
+    Ok((values, rows, size))
+}
+
+/// Whole numbers of a column.
+fn whole(group: &dyn RowGroupReader, key: &str) -> Result<Vec<i64>> {
+    match column(group, key)? {
+        ColumnReader::Int64ColumnReader(mut reader) => Ok(values!(reader, key).0),
+        ColumnReader::Int32ColumnReader(mut reader) => {
+            let values: Vec<i32> = values!(reader, key).0;
+            Ok(values.into_iter().map(i64::from).collect())
+        }
+        _ => Err(Error::input(format!("`{key}` holds no whole numbers")).hint(DAMAGED)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Choices, Format, open};
+    use tempfile::TempDir;
+
+    fn fixture(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+    }
+
+    #[test]
+    fn both_versions_hold_the_same_episodes() {
+        for name in ["lerobot-v2.1", "lerobot-v3.0"] {
+            let opened = open(&fixture(name), &Choices::default()).unwrap();
+            assert_eq!(opened.format, Format::LeRobot);
+            assert_eq!(opened.rows.lengths, [4, 5, 6], "{name}");
+            assert_eq!((opened.rows.state_size, opened.rows.action_size), (3, 2));
+            assert_eq!(opened.rows.states[3 * 4..][..3], [1.0, 0.0, 0.5], "{name}");
+            let note = opened.notes.iter().find(|note| note.contains("scaled to")).unwrap();
+            assert!(note.contains("0 to 140") && note.contains("-5 to 5"), "{note}");
+            // Action 1 is 0 in the middle of its range; action 0 rises from −1 to 1.
+            let actions = &opened.rows.actions;
+            assert_eq!((actions[0], actions[28]), (-1.0, 1.0));
+            opened.into_dataset().unwrap();
+        }
+    }
+
+    #[test]
+    fn one_file_is_read_alone_and_a_dataset_that_is_not_whole_is_refused() {
+        let file = fixture("lerobot-v2.1/data/chunk-000/episode_000001.parquet");
+        assert_eq!(open(&file, &Choices::default()).unwrap().rows.lengths, [5]);
+        let folder = TempDir::new().unwrap();
+        let chunk = folder.path().join("data/chunk-000");
+        std::fs::create_dir_all(&chunk).unwrap();
+        std::fs::create_dir(folder.path().join("meta")).unwrap();
+        std::fs::copy(&file, chunk.join("episode_000001.parquet")).unwrap();
+        let info = folder.path().join("meta/info.json");
+        std::fs::copy(fixture("lerobot-v2.1/meta/info.json"), &info).unwrap();
+        let complaint = || open(folder.path(), &Choices::default()).unwrap_err().to_string();
+        assert!(complaint().contains("1 episodes, `meta/info.json` says 3"), "{}", complaint());
+        std::fs::write(&info, r#"{"codebase_version": "v1.6"}"#).unwrap();
+        assert!(complaint().contains("`codebase_version` is `v1.6`"), "{}", complaint());
+    }
+
+    #[test]
+    fn every_truncation_is_refused() {
+        let bytes = std::fs::read(fixture("lerobot-v3.0/data/chunk-000/file-000.parquet")).unwrap();
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("cut.parquet");
+        for length in (4..bytes.len()).step_by(7) {
+            std::fs::write(&path, &bytes[..length]).unwrap();
+            assert!(read(&path, &mut Vec::new()).is_err(), "{length} bytes");
+        }
+    }
+}

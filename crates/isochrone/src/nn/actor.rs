@@ -1,0 +1,80 @@
+//! Who acts once training is over: one policy, or one that names a waypoint and one that goes there.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Policy, PolicyShape};
+use crate::engine::{ArenaId, Parameters, Threads};
+use crate::ops::to_sphere;
+
+/// The policies of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "levels", rename_all = "kebab-case")]
+pub enum ActorShape {
+    /// π(a | s, g).
+    One(PolicyShape),
+    /// π(z | s, g), a representation of a waypoint, then π(a | s, z).
+    Two {
+        /// The policy that names a waypoint.
+        high: PolicyShape,
+        /// The policy that goes there.
+        low: PolicyShape,
+        /// Coordinates of a waypoint's representation.
+        representation: usize,
+    },
+}
+
+/// The policies of a model, in one arena.
+#[derive(Debug, Clone)]
+pub enum Actor {
+    /// π(a | s, g).
+    One(Policy),
+    /// π(z | s, g) and π(a | s, z), z of so many coordinates.
+    Two(Policy, Policy, usize),
+}
+
+impl Actor {
+    /// Adds the policies to `arena`.
+    pub fn new(
+        parameters: &mut Parameters,
+        arena: ArenaId,
+        shape: &ActorShape,
+        (state_size, action_size): (usize, usize),
+    ) -> Self {
+        let mut policy = |shape: &PolicyShape, sizes: (usize, usize)| {
+            Policy::new(parameters, arena, shape, sizes)
+        };
+        match shape {
+            ActorShape::One(shape) => Self::One(policy(shape, (2 * state_size, action_size))),
+            ActorShape::Two { high, low, representation } => Self::Two(
+                policy(high, (2 * state_size, *representation)),
+                policy(low, (state_size + representation, action_size)),
+                *representation,
+            ),
+        }
+    }
+
+    /// The most likely action for each row of normalized `inputs` (state, then goal).
+    pub fn infer(
+        &self,
+        threads: &Threads,
+        arena: &[f32],
+        inputs: &[f32],
+        width: usize,
+    ) -> Vec<f32> {
+        match self {
+            Self::One(policy) => policy.infer(threads, arena, inputs),
+            Self::Two(high, low, size) => {
+                let named = high.center(threads, arena, inputs);
+                let rows = inputs.chunks_exact(width).zip(named.chunks_exact(*size));
+                let mut waypoint = vec![0.0; *size];
+                let mut seen = Vec::with_capacity(named.len() + inputs.len() / 2);
+                for (input, raw) in rows {
+                    to_sphere(raw, &mut waypoint);
+                    seen.extend_from_slice(&input[..width / 2]);
+                    seen.extend_from_slice(&waypoint);
+                }
+                low.infer(threads, arena, &seen)
+            }
+        }
+    }
+}

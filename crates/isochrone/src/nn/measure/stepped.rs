@@ -1,0 +1,111 @@
+//! d(z(s), z(g)) in steps, and d(z(s) + m(z(s), a), z(g)) after an action: one encoder, a head, and
+//! latent dynamics m whose last layer begins at zero.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Copy, Latents, Measure, Pairs, View, read};
+use crate::engine::{ArenaId, Parameters, Program, Scalar, Value};
+use crate::nn::{Head, HeadShape, Mlp, Network};
+
+/// The networks of a distance with latent dynamics.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SteppedShape {
+    /// The encoder.
+    pub network: Network,
+    /// The head.
+    pub head: HeadShape,
+    /// The dynamics; none where the data have no actions.
+    pub dynamics: Option<Network>,
+    /// Nats of one step: ln(1/γ).
+    pub nats: f64,
+}
+
+/// An encoder with its head and dynamics.
+#[derive(Debug, Clone)]
+pub struct Stepped {
+    arena: ArenaId,
+    network: Mlp,
+    head: Head,
+    dynamics: Option<Mlp>,
+    latent: usize,
+    nats: f64,
+}
+
+impl Stepped {
+    /// Adds encoder, head and dynamics to `arena`.
+    pub fn new(
+        parameters: &mut Parameters,
+        arena: ArenaId,
+        shape: &SteppedShape,
+        (state_size, action_size): (usize, usize),
+    ) -> Self {
+        let latent = shape.head.latent();
+        let network = Mlp::new(parameters, arena, &shape.network, (state_size, latent), 1.0);
+        let head = Head::new(parameters, arena, shape.head);
+        let dynamics = shape.dynamics.as_ref().map(|dynamics| {
+            Mlp::new(parameters, arena, dynamics, (latent + action_size, latent), 0.0)
+        });
+        Self { arena, network, head, dynamics, latent, nats: shape.nats }
+    }
+
+    /// The arena of encoder, head and dynamics.
+    pub fn arena(&self) -> ArenaId {
+        self.arena
+    }
+
+    /// z(state).
+    pub fn encode<T: Scalar>(&self, program: &mut Program<T>, state: Value) -> Value {
+        self.network.apply(program, &[state])
+    }
+
+    /// z + m(z, action); none without dynamics.
+    pub fn step<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        latent: Value,
+        action: Value,
+    ) -> Option<Value> {
+        let dynamics = self.dynamics.as_ref()?;
+        let change = dynamics.apply(program, &[latent, action]);
+        Some(program.weighted_sum(&[(1.0, latent), (1.0, change)]))
+    }
+
+    /// The steps between corresponding latent rows.
+    pub fn between<T: Scalar>(&self, program: &mut Program<T>, from: Value, to: Value) -> Value {
+        self.head.between(program, from, to)
+    }
+
+    fn latents(&self, view: &View<'_>, states: &[f32]) -> Vec<f32> {
+        self.network.infer(view.threads, view.numbers, states)
+    }
+}
+
+impl Measure for Stepped {
+    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Copy> {
+        vec![Copy::same(self.latent, self.latents(view, states))]
+    }
+
+    fn start(&self, view: &View<'_>, states: &[f32], actions: &[f32]) -> Vec<Latents> {
+        let mut numbers = self.latents(view, states);
+        if let Some(dynamics) = &self.dynamics {
+            let latents = View { state_size: self.latent, ..*view };
+            let inputs = latents.with(&numbers, Some(actions));
+            let change = dynamics.infer(view.threads, view.numbers, &inputs);
+            numbers.iter_mut().zip(change).for_each(|(z, change)| *z += change);
+        }
+        vec![Latents { width: self.latent, numbers }]
+    }
+
+    fn measure(
+        &self,
+        view: &View<'_>,
+        _copy: usize,
+        sides: (&Latents, &Latents),
+        pairs: Pairs,
+        out: &mut [f32],
+    ) {
+        read(&self.head, view, sides, pairs, out);
+        let nats = self.nats as f32;
+        out.iter_mut().for_each(|distance| *distance *= nats);
+    }
+}

@@ -1,0 +1,143 @@
+//! γᵏ e^{d − d'} − d for all pairs: the divergence whose minimum is e^{−d} = E[γᵏ e^{−d'}].
+//!
+//! d' is the distance that is left after k steps, held. Where d − d' passes a cutoff the term is
+//! d − d' itself, whose slope does not explode. The loss is a mean over all pairs and one over
+//! matching pairs, weighed against each other.
+
+use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+
+/// How a backup is weighed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Backup {
+    /// γ.
+    pub discount: f64,
+    /// Where d − d' is above it, the term is linear.
+    pub cutoff: f64,
+    /// The weight of the mean over matching pairs; the mean over all pairs has the rest.
+    pub diagonal: f64,
+}
+
+struct BackupLoss {
+    shape: Backup,
+    size: usize,
+}
+
+impl BackupLoss {
+    /// The term of a pair and its slope by d, given γᵏ.
+    fn term<T: Scalar>(&self, discount: T, distance: T, left: T) -> (T, T) {
+        let gap = distance - left;
+        if gap > T::of(self.shape.cutoff) {
+            return (gap, T::ONE);
+        }
+        let ratio = discount * gap.exp();
+        (ratio - distance, ratio - T::ONE)
+    }
+
+    fn discount<T: Scalar>(&self, gap: T) -> T {
+        T::of(self.shape.discount.powf(gap.wide()))
+    }
+
+    /// What a pair weighs: its share of the mean over all, and of that over matching ones.
+    fn weights<T: Scalar>(&self) -> (T, T) {
+        let (size, diagonal) = (self.size as f64, self.shape.diagonal);
+        (T::of((1.0 - diagonal) / (size * size)), T::of(diagonal / size))
+    }
+}
+
+impl<T: Scalar> Operation<T> for BackupLoss {
+    fn name(&self) -> &'static str {
+        "backup"
+    }
+
+    fn saved(&self) -> usize {
+        self.size * self.size
+    }
+
+    fn forward(&self, run: Forward<'_, T>) {
+        let (distance, left, gaps) = (run.input(0), run.input(1), run.input(2));
+        let (all, matching) = self.weights::<T>();
+        let mut total = 0.0;
+        for (row, slopes) in run.saved.chunks_exact_mut(self.size).enumerate() {
+            let discount = self.discount(gaps[row]);
+            let mut sum = T::ZERO;
+            let start = row * self.size;
+            for (column, slope) in slopes.iter_mut().enumerate() {
+                let at = start + column;
+                let (term, its_slope) = self.term(discount, distance[at], left[at]);
+                sum += term;
+                *slope = its_slope * all;
+            }
+            let own = start + row;
+            let (term, slope) = self.term(discount, distance[own], left[own]);
+            slopes[row] += slope * matching;
+            total += (sum * all + term * matching).wide();
+        }
+        run.output[0] = T::of(total);
+    }
+
+    fn backward(&self, mut run: Backward<'_, T>) {
+        let upstream = run.output_gradient[0];
+        let slopes = std::mem::take(&mut run.saved);
+        if let Some(target) = run.input_gradient(0) {
+            target.iter_mut().zip(&*slopes).for_each(|(t, &slope)| *t += upstream * slope);
+        }
+    }
+}
+
+impl<T: Scalar> Program<T> {
+    /// The backup of distances of all pairs: `left` is what is left, held, after the steps in `gaps`
+    /// (one number a row).
+    pub fn backup(&mut self, shape: Backup, distance: Value, left: Value, gaps: Value) -> Value {
+        let operation = BackupLoss { shape, size: distance.rows };
+        self.add(operation, &[distance, left.stop(), gaps], &[], (1, 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::differences::Bench;
+
+    const SHAPE: Backup = Backup { discount: 0.8, cutoff: 1.0, diagonal: 0.4 };
+
+    #[test]
+    fn the_loss_has_the_gradient_of_its_formula_on_both_sides_of_the_cutoff() {
+        Bench::new(&[(4, 4)]).holding(&[(4, 4), (4, 1)]).check_from(
+            |_, numbers| numbers.iter_mut().for_each(|x| *x *= 3.0),
+            |program, values| program.backup(SHAPE, values[0], values[1], values[2]),
+        );
+    }
+
+    #[test]
+    fn no_gradient_flows_into_what_is_left() {
+        let gradients = Bench::new(&[(4, 4), (4, 4)]).holding(&[(4, 1)]);
+        let gradients = gradients
+            .gradients(|program, values| program.backup(SHAPE, values[0], values[1], values[2]));
+        assert!(gradients[0].iter().any(|&g| g != 0.0));
+        assert_eq!(gradients[1], [0.0; 16]);
+    }
+
+    #[test]
+    fn the_minimum_is_the_certainty_equivalent_of_what_is_left() {
+        // Two successors, 1 and 3 nats from the goal with equal chance, one and two steps away.
+        let loss = BackupLoss { shape: Backup { cutoff: 50.0, ..SHAPE }, size: 1 };
+        let cases: [(f64, f64); 2] = [(1.0, 1.0), (3.0, 2.0)];
+        let minimum =
+            -cases.iter().map(|(left, k)| 0.5 * 0.8f64.powf(*k) * (-left).exp()).sum::<f64>().ln();
+        let slope = |d: f64| {
+            let slopes = cases.map(|(left, k)| loss.term(loss.discount(k), d, left).1);
+            slopes.iter().sum::<f64>()
+        };
+        assert!(slope(minimum).abs() < 1e-12);
+        assert!(slope(minimum - 0.1) < 0.0 && slope(minimum + 0.1) > 0.0);
+    }
+
+    #[test]
+    fn matching_pairs_weigh_as_told() {
+        // One term everywhere: whatever the weight, the loss is that term.
+        let loss = BackupLoss { shape: SHAPE, size: 5 };
+        let (all, matching) = loss.weights::<f64>();
+        assert!((25.0 * all + 5.0 * matching - 1.0).abs() < 1e-12);
+        assert!((5.0 * matching - 0.4).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,422 @@
+//! From words to runs: every combination resolved, and refused before any of them begins.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::{agree, extraction, runs};
+use crate::algorithms;
+use crate::engine::Threads;
+use crate::error::{Error, Result, nearest};
+use crate::run::{DataConfig, RunConfig, Source, open_source, prepare, preset};
+use crate::simulate::World;
+use crate::train::Trainer;
+
+/// Evaluations of a run whose config asks for none while it trains.
+const EVALUATIONS: u64 = 8;
+
+/// Which policy extractions are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// The one of the preset or of the learner's defaults.
+    Default,
+    /// Advantage-weighted regression.
+    Awr,
+    /// Descent of the distance, with behavioural cloning.
+    DdpgBc,
+    /// Each that fits the learner.
+    Both,
+}
+
+impl Choice {
+    const NAMES: [&'static str; 4] = ["default", "awr", "ddpg-bc", "both"];
+
+    /// The extractions to set; none stands for the config's own.
+    fn variants(self) -> &'static [Option<&'static str>] {
+        match self {
+            Self::Default => &[None],
+            Self::Awr => &[Some("awr")],
+            Self::DdpgBc => &[Some("ddpg-bc")],
+            Self::Both => &[Some("awr"), Some("ddpg-bc")],
+        }
+    }
+}
+
+impl FromStr for Choice {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "default" => Ok(Self::Default),
+            "awr" => Ok(Self::Awr),
+            "ddpg-bc" => Ok(Self::DdpgBc),
+            "both" => Ok(Self::Both),
+            _ => Err(Error::input(format!("unknown extraction `{name}`"))
+                .hint(nearest(name, &Self::NAMES))),
+        }
+    }
+}
+
+/// What is to be compared, as words.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Names of worlds.
+    pub worlds: Vec<String>,
+    /// Names of learners or paths of configs (.toml); `all` stands for every learner.
+    pub algorithms: Vec<String>,
+    /// How policies are taken from distances.
+    pub extraction: Choice,
+    /// Seeds of each combination, counted up from the config's; those of data and tasks count with them.
+    pub seeds: u64,
+    /// `key=value` settings of every run.
+    pub overrides: Vec<String>,
+    /// Whether final models are also measured with the graph planner.
+    pub planner: bool,
+}
+
+/// One run of a comparison.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Everything that decides it.
+    pub config: RunConfig,
+    /// Where it is kept.
+    pub folder: PathBuf,
+}
+
+/// The runs of a comparison, with the data they learn from.
+pub struct Plan {
+    /// The runs: all combinations of the first seed, then those of the next.
+    pub jobs: Vec<Job>,
+    /// Combinations of [`Choice::Both`] that do not fit, and why.
+    pub left_out: Vec<String>,
+    pub(super) planner: bool,
+    sources: Vec<(DataConfig, Source)>,
+}
+
+/// One combination of world, learner and extraction.
+struct Combination {
+    config: RunConfig,
+    folder: PathBuf,
+}
+
+impl Plan {
+    /// Resolves `request` into runs below `out`: with the preset of a world and a learner where
+    /// there is one, else with the learner's defaults.
+    ///
+    /// # Errors
+    /// Unknown names, settings that do not fit, and a folder that holds runs of another config.
+    pub fn new(request: &Request, out: &Path) -> Result<Self> {
+        if request.seeds == 0 {
+            return Err(Error::input("`--seeds` is `0`, expected at least 1")
+                .hint("five give a standard error"));
+        }
+        let worlds = distinct(&request.worlds);
+        let worlds: Vec<World> =
+            worlds.iter().map(|name| name.parse()).collect::<Result<Vec<_>>>()?;
+        let names = learners(&request.algorithms)?;
+        let mut plan = Self {
+            jobs: Vec::new(),
+            left_out: Vec::new(),
+            planner: request.planner,
+            sources: Vec::new(),
+        };
+        let mut combinations: Vec<Combination> = Vec::new();
+        for &world in &worlds {
+            for name in &names {
+                for found in plan.combine(request, world, name, out)? {
+                    if combinations.iter().any(|other| other.folder == found.folder) {
+                        return Err(Error::input("two learners of one name")
+                            .in_file(&found.folder)
+                            .hint("give the config's file another name"));
+                    }
+                    combinations.push(found);
+                }
+            }
+        }
+        let job = |seed: u64, combination: &Combination| {
+            let mut config = combination.config.clone();
+            config.seed += seed;
+            config.data.seed += seed;
+            config.evaluation.seed += seed;
+            let folder = combination.folder.join(format!("seed-{}", config.seed));
+            Job { config, folder }
+        };
+        let jobs = (0..request.seeds)
+            .flat_map(|seed| combinations.iter().map(move |combination| job(seed, combination)));
+        plan.jobs = jobs.collect();
+        for at in 0..plan.jobs.len() {
+            let data = plan.jobs[at].config.data.clone();
+            plan.open(&data)?;
+        }
+        plan.check_folder(out)?;
+        Ok(plan)
+    }
+
+    /// The data that `config` learns from.
+    pub(super) fn source(&self, config: &RunConfig) -> Option<&Source> {
+        let same =
+            |data: &DataConfig| data.source == config.data.source && data.seed == config.data.seed;
+        self.sources.iter().find(|(data, _)| same(data)).map(|(_, source)| source)
+    }
+
+    /// The extractions of one learner in one world, each checked against the data.
+    fn combine(
+        &mut self,
+        request: &Request,
+        world: World,
+        name: &str,
+        out: &Path,
+    ) -> Result<Vec<Combination>> {
+        let label = label(name);
+        let place = out.join(world.name());
+        let bare = resolve(request, world, name, None)
+            .map_err(|error| error.in_file(&place.join(&label)))?;
+        let own = [None];
+        let variants = match extraction(&bare)? {
+            Some(_) => request.extraction.variants(),
+            // A learner whose policy is its own stands once, whatever the extraction.
+            None => &own[..],
+        };
+        let mut found = Vec::new();
+        let mut refused = None;
+        for &variant in variants {
+            let folder =
+                match variant.map_or_else(|| extraction(&bare), |it| Ok(Some(it.into())))? {
+                    Some(extraction) => place.join(format!("{label}-{extraction}")),
+                    None => place.join(&label),
+                };
+            let fitting = resolve(request, world, name, variant)
+                .and_then(|config| self.fit(&config).map(|()| config))
+                .map_err(|error| error.in_file(&folder));
+            match fitting {
+                Ok(config) => found.push(Combination { config, folder }),
+                Err(error @ Error::Input(_)) if variants.len() > 1 => {
+                    self.left_out.push(error.to_string());
+                    refused = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match refused {
+            Some(error) if found.is_empty() => Err(error),
+            _ => Ok(found),
+        }
+    }
+
+    /// Makes sure that the data are there.
+    fn open(&mut self, data: &DataConfig) -> Result<()> {
+        let known = |(other, _): &(DataConfig, Source)| {
+            (&other.source, other.seed) == (&data.source, data.seed)
+        };
+        if !self.sources.iter().any(known) {
+            self.sources.push((data.clone(), open_source(data)?));
+        }
+        Ok(())
+    }
+
+    /// Checks that a run of `config` could begin.
+    fn fit(&mut self, config: &RunConfig) -> Result<()> {
+        if extraction(config)?.as_deref() == Some("none") {
+            return Err(Error::input("extraction `none` learns no policy to compare")
+                .hint("choose `awr` or `ddpg-bc`"));
+        }
+        self.open(&config.data)?;
+        let Some(source) = self.source(config) else { return Ok(()) };
+        let data = prepare(config, &source.dataset)?;
+        let (seed, discount) = (config.seed, config.discount());
+        let threads = Threads::default();
+        Trainer::new(&config.algorithm, &config.train, &data, discount, seed, threads).map(drop)
+    }
+
+    /// Checks that what `out` holds already belongs to the same comparison.
+    fn check_folder(&self, out: &Path) -> Result<()> {
+        let mut all = if out.exists() { runs(out)? } else { Vec::new() };
+        all.extend(self.jobs.iter().map(|job| (job.folder.clone(), job.config.clone())));
+        agree(&all)
+    }
+}
+
+/// Variants of learners that are compared under a name of their own: name, learner, setting.
+const VARIANTS: [(&str, &str, &str); 1] = [("crl-nce", "crl", "algorithm.contrast=nce")];
+
+/// Every learner and every variant with a name of its own.
+fn known_learners() -> impl Iterator<Item = &'static str> {
+    algorithms::Config::NAMES.into_iter().chain(VARIANTS.map(|(name, ..)| name))
+}
+
+/// The learners asked for, each once, in the order in which they were named.
+fn learners(names: &[String]) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for name in names {
+        match name.as_str() {
+            "all" => found.extend(known_learners().map(String::from)),
+            file if file.ends_with(".toml") => found.push(file.to_owned()),
+            known if known_learners().any(|name| name == known) => found.push(known.to_owned()),
+            _ => {
+                let known: Vec<&str> = known_learners().collect();
+                return Err(
+                    Error::input(format!("unknown algorithm `{name}`")).hint(nearest(name, &known))
+                );
+            }
+        }
+    }
+    Ok(distinct(&found))
+}
+
+fn distinct(names: &[String]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for name in names {
+        if !found.contains(name) {
+            found.push(name.clone());
+        }
+    }
+    found
+}
+
+/// What a learner is called in folders and tables: its name, or that of its config's file.
+fn label(name: &str) -> String {
+    let stem = name.strip_suffix(".toml").and_then(|_| Path::new(name).file_stem()?.to_str());
+    stem.unwrap_or(name).to_owned()
+}
+
+/// The config of the first seed of a combination.
+fn resolve(
+    request: &Request,
+    world: World,
+    name: &str,
+    extraction: Option<&str>,
+) -> Result<RunConfig> {
+    let is_file = name.ends_with(".toml");
+    let variant = VARIANTS.iter().find(|(variant, ..)| *variant == name);
+    let own = extraction.and_then(|extraction| preset(world, &format!("{name}-{extraction}")));
+    let tuned = own.or(preset(world, name)).unwrap_or_default();
+    let name = variant.map_or(name, |(_, learner, _)| learner);
+    let mut settings = vec![format!("data.source=\"{world}\"")];
+    if !is_file {
+        settings.push(format!("algorithm.name=\"{name}\""));
+    }
+    settings.extend(variant.map(|(.., setting)| (*setting).to_owned()));
+    if let Some(extraction) = extraction {
+        settings.push(format!("algorithm.extraction.name=\"{extraction}\""));
+    }
+    settings.extend(request.overrides.iter().cloned());
+    let mut config = if is_file {
+        RunConfig::read(Path::new(name), &settings)?
+    } else {
+        RunConfig::parse(tuned, &settings)?
+    };
+    let chosen = config.data.world() == Some(world)
+        && (is_file || config.algorithm.name() == name)
+        && extraction.is_none_or(
+            |wanted| matches!(super::extraction(&config), Ok(Some(found)) if found == wanted),
+        );
+    if !chosen {
+        return Err(Error::input("`--set` changes what is compared").hint(
+            "worlds, learners and extractions are chosen with `--world`, `--algorithm` and \
+             `--extraction`",
+        ));
+    }
+    let says = |setting: &String| setting.trim_start().starts_with("train.evaluate_every");
+    if config.train.evaluate_every == 0 && !request.overrides.iter().any(says) {
+        config.train.evaluate_every = config.train.steps.div_ceil(EVALUATIONS);
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(algorithms: &[&str], extraction: Choice, overrides: &[&str]) -> Request {
+        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+        Request {
+            worlds: words(&["pinwheel", "pinwheel"]),
+            algorithms: words(algorithms),
+            extraction,
+            seeds: 2,
+            overrides: words(overrides),
+            planner: false,
+        }
+    }
+
+    fn folders(plan: &Plan) -> Vec<String> {
+        let short = |job: &Job| job.folder.strip_prefix("out").unwrap().display().to_string();
+        plan.jobs.iter().map(short).collect()
+    }
+
+    #[test]
+    fn every_combination_is_a_run_of_its_own_with_the_preset_where_there_is_one() {
+        let mut wanted = request(&["cmd2", "cmd1", "cmd2"], Choice::Default, &["seed=7"]);
+        wanted.worlds.push("roads".into());
+        let plan = Plan::new(&wanted, Path::new("out")).unwrap();
+        let mut expected = Vec::new();
+        for seed in [7, 8] {
+            for (world, name) in [
+                (World::Pinwheel, "cmd2"),
+                (World::Pinwheel, "cmd1"),
+                (World::Roads, "cmd2"),
+                (World::Roads, "cmd1"),
+            ] {
+                let settings = [
+                    format!("algorithm.name={name}"),
+                    format!("data.source={world}"),
+                    format!("seed={seed}"),
+                ];
+                let tuned = preset(world, name).unwrap_or_default();
+                let mut config = RunConfig::parse(tuned, &settings).unwrap();
+                // Nothing else is changed but that curves need evaluations.
+                if config.train.evaluate_every == 0 {
+                    config.train.evaluate_every = config.train.steps / EVALUATIONS;
+                }
+                config.data.seed += seed - 7;
+                config.evaluation.seed += seed - 7;
+                let extraction = extraction(&config).unwrap().unwrap();
+                expected.push((config, format!("{world}/{name}-{extraction}/seed-{seed}")));
+            }
+        }
+        let configs = plan.jobs.iter().map(|job| job.config.clone());
+        assert_eq!(configs.zip(folders(&plan)).collect::<Vec<_>>(), expected);
+        assert_eq!(expected[0].1, "pinwheel/cmd2-ddpg-bc/seed-7", "the preset's own extraction");
+        let quiet = request(&["cmd1"], Choice::Default, &["train.evaluate_every=0"]);
+        let plan = Plan::new(&quiet, Path::new("out")).unwrap();
+        assert!(plan.jobs.iter().all(|job| job.config.train.evaluate_every == 0));
+    }
+
+    #[test]
+    fn of_both_extractions_those_that_fit_are_compared_and_one_that_was_named_is_refused() {
+        let plan = Plan::new(&request(&["cmd1"], Choice::Both, &["seed=0"]), Path::new("out"));
+        let plan = plan.unwrap();
+        assert_eq!(
+            folders(&plan)[..2],
+            ["pinwheel/cmd1-awr/seed-0", "pinwheel/cmd1-ddpg-bc/seed-0"]
+        );
+        // A preset's own extraction keeps its tuned weight; another begins with its defaults.
+        let text = |job: &Job| job.config.to_toml().unwrap();
+        assert!(text(&plan.jobs[1]).contains("cloning_weight = 0.03"));
+        let state = ["algorithm.critic=state"];
+        let plan = Plan::new(&request(&["cmd1"], Choice::Both, &state), Path::new("out")).unwrap();
+        assert_eq!((plan.jobs.len(), plan.left_out.len()), (2, 1));
+        assert!(plan.left_out[0].contains("`ddpg-bc` needs"), "{:?}", plan.left_out);
+        let alone = Plan::new(&request(&["cmd1"], Choice::DdpgBc, &state), Path::new("out"));
+        assert!(alone.is_err_and(|error| error.to_string().contains("out/pinwheel/cmd1-ddpg-bc")));
+    }
+
+    #[test]
+    fn all_stands_for_every_learner_and_a_config_is_called_by_its_file() {
+        let all = learners(&["all".into()]).unwrap();
+        assert_eq!(all[..all.len() - 1], algorithms::Config::NAMES);
+        assert_eq!(all[all.len() - 1], "crl-nce");
+        let folder = tempfile::tempdir().unwrap();
+        let variant = folder.path().join("warmer.toml");
+        let text = "[algorithm]\nname = \"cmd1\"\ntemperature = 2.0\n";
+        std::fs::write(&variant, text).unwrap();
+        let variant = variant.to_str().unwrap();
+        let plan = Plan::new(&request(&[variant], Choice::Default, &[]), Path::new("out")).unwrap();
+        assert_eq!(folders(&plan), ["pinwheel/warmer-awr/seed-0", "pinwheel/warmer-awr/seed-1"]);
+        assert!(plan.jobs[1].config.to_toml().unwrap().contains("temperature = 2.0"));
+        let same = folder.path().join("cmd1.toml");
+        std::fs::write(&same, text).unwrap();
+        let twice = request(&["cmd1", same.to_str().unwrap()], Choice::Awr, &[]);
+        let error = Plan::new(&twice, Path::new("out")).err().unwrap().to_string();
+        assert!(error.contains("two learners of one name"), "{error}");
+    }
+}

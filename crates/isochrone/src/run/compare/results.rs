@@ -1,0 +1,229 @@
+//! What a comparison's folder holds: one result a run, read from the tables of the runs.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Conditions, DIVERGED, PLANNER, agree, extraction, read_toml, runs};
+use crate::algorithms;
+use crate::error::{Error, Result};
+use crate::ledger;
+use crate::run::{RunConfig, evaluation_columns, folder};
+use crate::simulate::World;
+
+/// How a run stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// Its last update is done.
+    Complete,
+    /// A number stopped being finite.
+    Diverged(Divergence),
+    /// It can go on.
+    Stopped,
+}
+
+/// Where a number stopped being finite.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Divergence {
+    /// The update.
+    pub step: u64,
+    /// The metric.
+    pub metric: String,
+    /// Its value.
+    pub value: f64,
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` became `{}` at step {}", self.metric, self.value, self.step)
+    }
+}
+
+impl Ending {
+    /// One word for tables.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Diverged(_) => "diverged",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// The names of what is measured, as the rows of a [`RunResult`] have it: `overall`, `stitched`,
+/// `mean_steps`, then `switches_0` and on.
+pub fn measures() -> Vec<String> {
+    let short = |name: &String| name.trim_start_matches("evaluation/").replace("_success", "");
+    evaluation_columns().iter().map(short).collect()
+}
+
+/// What one run came to. What was not measured is not a number.
+#[derive(Debug, Clone)]
+pub struct RunResult {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its world.
+    pub world: World,
+    /// The learner's name, or that of its config's file.
+    pub algorithm: String,
+    /// How its policy was taken; none where the learner has no such choice.
+    pub extraction: Option<String>,
+    /// Its config.
+    pub config: RunConfig,
+    /// How it stands.
+    pub ending: Ending,
+    /// Seconds of its updates and evaluations, by its own clock.
+    pub seconds: f64,
+    /// The final model by its policy, in the order of [`measures`].
+    pub policy: Vec<f64>,
+    /// The same along the graph planner's waypoints.
+    pub planner: Vec<f64>,
+    /// Steps, and the policy there, for every evaluation.
+    pub curve: Vec<(u64, Vec<f64>)>,
+}
+
+impl RunResult {
+    fn read(folder: PathBuf, config: RunConfig, world: World) -> Result<Self> {
+        let extraction = extraction(&config)?;
+        let place = folder.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+        let place = place.unwrap_or(config.algorithm.name());
+        let suffix = extraction.as_ref().map_or(String::new(), |name| format!("-{name}"));
+        let algorithm = place.strip_suffix(&suffix).unwrap_or(place).to_owned();
+        let ending = match read_toml(&folder.join(DIVERGED))? {
+            _ if folder.join(folder::MODEL).exists() => Ending::Complete,
+            Some(divergence) => Ending::Diverged(divergence),
+            None => Ending::Stopped,
+        };
+        let curve = table(&folder.join("evaluation.csv"))?;
+        let blank = || vec![f64::NAN; measures().len()];
+        let complete = ending == Ending::Complete;
+        let last = |rows: &[(u64, Vec<f64>)]| {
+            let end = rows.last().filter(|(step, _)| complete && *step == config.train.steps);
+            end.map_or_else(blank, |(_, row)| row.clone())
+        };
+        Ok(Self {
+            policy: last(&curve),
+            planner: last(&table(&folder.join(PLANNER))?),
+            seconds: seconds(&folder)?,
+            folder,
+            world,
+            algorithm,
+            extraction,
+            config,
+            ending,
+            curve,
+        })
+    }
+
+    /// What stands for the extraction in a table.
+    pub fn extraction_word(&self) -> &str {
+        self.extraction.as_deref().unwrap_or("own")
+    }
+
+    /// World, learner and extraction: what seeds of one thing share.
+    pub(super) fn thing(&self) -> (World, &str, Option<&str>) {
+        (self.world, &self.algorithm, self.extraction.as_deref())
+    }
+}
+
+/// The rows of an evaluation's table by step; none where there is no such table.
+fn table(path: &Path) -> Result<Vec<(u64, Vec<f64>)>> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let table = ledger::read(path)?;
+    if table.columns[1..] != evaluation_columns() {
+        return Err(Error::input("the columns are not those of an evaluation").in_file(path));
+    }
+    Ok(table.rows.into_iter().map(|row| (row[0] as u64, row[1..].to_vec())).collect())
+}
+
+/// The seconds that the updates of the run in `folder` took, by its own clock.
+fn seconds(folder: &Path) -> Result<f64> {
+    let path = folder.join("timing.csv");
+    if !path.exists() {
+        return Ok(0.0);
+    }
+    let timing = ledger::read(&path)?;
+    let steps = timing.column("step").unwrap_or_default();
+    let rates = timing.column("time/updates_per_second").unwrap_or_default();
+    let mut before = 0.0;
+    let mut seconds = 0.0;
+    for (step, rate) in steps.into_iter().zip(rates) {
+        seconds += (step - before) / rate;
+        before = step;
+    }
+    Ok(seconds)
+}
+
+/// Everything a comparison's folder holds.
+#[derive(Debug, Clone)]
+pub struct Results {
+    /// What trained the runs, where it is known.
+    pub conditions: Option<Conditions>,
+    /// The runs by world, learner, extraction and seed.
+    pub runs: Vec<RunResult>,
+}
+
+impl Results {
+    /// Reads the runs at and below `out`.
+    ///
+    /// # Errors
+    /// No runs of worlds, tables that cannot be read, or runs that do not belong together.
+    pub fn read(out: &Path) -> Result<Self> {
+        let found = runs(out)?;
+        agree(&found)?;
+        let mut runs = Vec::new();
+        for (folder, config) in found {
+            if let Some(world) = config.data.world() {
+                runs.push(RunResult::read(folder, config, world)?);
+            }
+        }
+        if runs.is_empty() {
+            return Err(Error::input("no runs to compare")
+                .in_file(out)
+                .hint("name a folder that `isochrone compare --out` made"));
+        }
+        let place = |run: &RunResult| {
+            let world = World::ALL.iter().position(|world| *world == run.world);
+            let names = algorithms::Config::NAMES;
+            let learner = names.iter().position(|name| *name == run.config.algorithm.name());
+            let (name, extraction) = (run.algorithm.clone(), run.extraction.clone());
+            (world, learner, name, extraction, run.config.seed)
+        };
+        runs.sort_by_cached_key(place);
+        Ok(Self { conditions: Conditions::read(out)?, runs })
+    }
+
+    /// One line a run, as CSV; the clock has no part in it.
+    pub fn to_csv(&self) -> String {
+        let names = measures();
+        let planner: Vec<String> = names.iter().map(|name| format!("planner_{name}")).collect();
+        let first = "world,algorithm,extraction,seed,steps,status";
+        let mut text = format!("{first},{},{}\n", names.join(","), planner.join(","));
+        for run in &self.runs {
+            text += &format!(
+                "{},{},{},{},{},{}",
+                run.world,
+                run.algorithm,
+                run.extraction_word(),
+                run.config.seed,
+                run.config.train.steps,
+                run.ending.word()
+            );
+            for value in run.policy.iter().chain(&run.planner) {
+                text.push(',');
+                text += &field(*value);
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A number in a CSV; empty where it is none.
+pub(super) fn field(value: f64) -> String {
+    if value.is_finite() { value.to_string() } else { String::new() }
+}
