@@ -172,6 +172,13 @@ pub enum Rows {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowsId(usize);
 
+impl RowsId {
+    /// Its place among the declared choices.
+    pub(crate) fn place(self) -> usize {
+        self.0
+    }
+}
+
 /// One input of an update.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Column {
@@ -280,9 +287,20 @@ pub struct Sampler<'d> {
     waypoints: Vec<u32>,
 }
 
-const ROWS_PURPOSE: u16 = 16;
-const ORDER_PURPOSE: u16 = 64;
-const NOISE_PURPOSE: u16 = 128;
+pub(crate) const ROWS_PURPOSE: u16 = 16;
+pub(crate) const ORDER_PURPOSE: u16 = 64;
+pub(crate) const NOISE_PURPOSE: u16 = 128;
+
+/// What a device needs to draw the same batches.
+pub(crate) struct Tables<'a> {
+    pub dataset: &'a Dataset,
+    pub normalization: &'a Normalization,
+    pub rows: &'a [Rows],
+    pub columns: &'a [Column],
+    pub starts: &'a [u32],
+    pub cumulative: &'a [u32],
+    pub waypoints: &'a [u32],
+}
 
 impl<'d> Sampler<'d> {
     /// A sampler of `dataset` for the columns of `layout`.
@@ -309,6 +327,18 @@ impl<'d> Sampler<'d> {
             dataset,
             normalization,
             layout,
+        }
+    }
+
+    pub(crate) fn tables(&self) -> Tables<'_> {
+        Tables {
+            dataset: self.dataset,
+            normalization: self.normalization,
+            rows: &self.layout.rows,
+            columns: &self.layout.columns,
+            starts: &self.starts,
+            cumulative: &self.cumulative,
+            waypoints: &self.waypoints,
         }
     }
 

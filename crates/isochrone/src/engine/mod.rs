@@ -4,6 +4,7 @@
 //! buffer is allocated once, and an update allocates nothing. Sums run in a fixed order, so the
 //! same seed gives the same bits for any number of threads.
 
+pub mod cuda;
 mod executor;
 mod optimizer;
 mod parameters;
@@ -13,6 +14,10 @@ mod program;
 mod scalar;
 mod threads;
 
+pub use cuda::{
+    Argument, BrokenLoss, Buffer, Chosen, CudaExecutor, Device, Factor, Finish, Gpu, Grid, Kernels,
+    Precision, Queue, Target,
+};
 pub use executor::{Backward, Clock, Executor, Forward};
 pub use optimizer::{Adam, Schedule};
 pub use parameters::{ArenaId, Initial, Parameter, Parameters};

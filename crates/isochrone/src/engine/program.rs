@@ -4,7 +4,7 @@
 //! move; its backward visits only the operations between the two. All passes read the parameters
 //! the update began with and all arenas step at its end.
 
-use super::{Adam, ArenaId, Backward, Forward, Parameter, Parameters, Product, Scalar};
+use super::{Adam, ArenaId, Backward, Forward, Kernels, Parameter, Parameters, Product, Scalar};
 use crate::data::sampler::{Column, Layout, Rows, RowsId};
 
 /// One step of an update, with its derivative. Implemented once per formula in `ops`.
@@ -26,6 +26,12 @@ pub trait Operation<T: Scalar>: Send + Sync {
     /// Indices kept from forward to backward.
     fn indices(&self) -> usize {
         0
+    }
+
+    /// The same formula for a GPU; none where there is no kernel, and then a program with this
+    /// operation runs on the CPU alone.
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        None
     }
 
     /// The matrix products of one forward, or of one backward where `wants` says which gradients

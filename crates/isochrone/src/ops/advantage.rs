@@ -5,7 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 /// Whether advantages are brought to a common scale before they are weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +69,10 @@ impl<T: Scalar> Operation<T> for Regression {
         self.rows
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         self.weights.write(run.input(1), run.input(2), run.saved);
         let mut sum = T::ZERO;
@@ -80,6 +86,44 @@ impl<T: Scalar> Operation<T> for Regression {
         if let Some(target) = run.input_gradient(0) {
             target.iter_mut().zip(&*weights).for_each(|(t, &weight)| *t += share * weight);
         }
+    }
+}
+
+impl Kernels for Regression {
+    fn source(&self) -> &'static str {
+        include_str!("advantage.cu")
+    }
+
+    /// The weights.
+    fn kept(&self) -> Vec<usize> {
+        vec![self.rows]
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let standardize = self.weights.standardize == Standardize::Batch;
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.input(2)),
+            Argument::Write(queue.output()),
+            Argument::Write(queue.kept(0)),
+            Argument::size(self.rows),
+            Argument::Float(self.weights.inverse_temperature as f32),
+            Argument::Int(standardize.into()),
+        ];
+        queue.launch("advantage_forward", Grid::one(512), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let target = queue.input_target(0);
+        let arguments = [
+            Argument::Read(queue.output_gradient()),
+            Argument::Read(queue.kept(0)),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(self.rows),
+        ];
+        queue.launch("advantage_backward", Grid::over(self.rows), &arguments);
     }
 }
 

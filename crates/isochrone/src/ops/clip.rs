@@ -1,12 +1,18 @@
 //! min(max(x, −1), 1): an action inside its bounds; no gradient flows from outside them.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 struct Clip;
 
 impl<T: Scalar> Operation<T> for Clip {
     fn name(&self) -> &'static str {
         "clip"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -26,6 +32,31 @@ impl<T: Scalar> Operation<T> for Clip {
                 }
             }
         }
+    }
+}
+
+impl Kernels for Clip {
+    fn source(&self) -> &'static str {
+        include_str!("clip.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let (input, output) = (queue.input(0), queue.output());
+        let count = output.length();
+        let arguments = [Argument::Read(input), Argument::Write(output), Argument::size(count)];
+        queue.launch("clip_forward", Grid::over(count), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (target, gradient) = (queue.input_target(0), queue.output_gradient());
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(gradient),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(gradient.length()),
+        ];
+        queue.launch("clip_backward", Grid::over(gradient.length()), &arguments);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Σ_k w_k · sg(y_k)^p_k · x_k: a sum of single numbers, some weighted by another that is held.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 /// One summand: constant · sg(factor)^power · value.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +39,10 @@ impl<T: Scalar> Operation<T> for Combine {
         "combine"
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         let mut sum = T::ZERO;
         for at in 0..self.weights.len() {
@@ -51,6 +57,54 @@ impl<T: Scalar> Operation<T> for Combine {
             let weight = self.weight(at, |place| run.input(place)[0]);
             if let Some(target) = run.input_gradient(at) {
                 target[0] += upstream * weight;
+            }
+        }
+    }
+}
+
+/// Terms that one launch takes.
+const TERMS: usize = 4;
+
+impl Combine {
+    /// The factor, constant and power of a term, as a kernel takes them.
+    fn arguments(&self, at: usize, queue: &Queue<'_>) -> [Argument; 3] {
+        let (constant, factor) = self.weights[at];
+        let power = factor.map_or(0.0, |(_, power)| power);
+        let factor = Argument::maybe(factor.map(|(place, _)| queue.input(place)));
+        [factor, Argument::Wide(constant), Argument::Wide(power)]
+    }
+}
+
+impl Kernels for Combine {
+    fn source(&self) -> &'static str {
+        include_str!("combine.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        for first in (0..self.weights.len()).step_by(TERMS) {
+            let mut arguments = Vec::new();
+            for at in first..first + TERMS {
+                if at < self.weights.len() {
+                    arguments.push(Argument::Read(queue.input(at)));
+                    arguments.extend(self.arguments(at, queue));
+                } else {
+                    arguments.extend([Argument::Absent, Argument::Absent]);
+                    arguments.extend([Argument::Wide(0.0), Argument::Wide(0.0)]);
+                }
+            }
+            arguments.push(Argument::Write(queue.output()));
+            arguments.push(Argument::Int((first > 0).into()));
+            queue.launch("combine_forward", Grid::one(1), &arguments);
+        }
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        for at in 0..self.weights.len() {
+            if let Some(target) = queue.input_target(at) {
+                let mut arguments = vec![Argument::Read(queue.output_gradient())];
+                arguments.extend(self.arguments(at, queue));
+                arguments.extend([Argument::Write(target.buffer), Argument::keep(Some(target))]);
+                queue.launch("combine_backward", Grid::one(1), &arguments);
             }
         }
     }

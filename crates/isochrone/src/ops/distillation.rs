@@ -5,7 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 /// What happens to targets that are negative, which no distance can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,10 @@ impl<T: Scalar> Operation<T> for Target {
         "targets"
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         let (at_goal, logits) = (run.input(0), run.input(1));
         let rows = run.output.chunks_exact_mut(self.columns).zip(logits.chunks_exact(self.columns));
@@ -43,6 +49,29 @@ impl<T: Scalar> Operation<T> for Target {
     fn backward(&self, _run: Backward<'_, T>) {}
 }
 
+const SOURCE: &str = include_str!("distillation.cu");
+
+impl Kernels for Target {
+    fn source(&self) -> &'static str {
+        SOURCE
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let clamped = self.targets == Targets::Clamped;
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(queue.output()),
+            Argument::size(queue.rows()),
+            Argument::size(self.columns),
+            Argument::Int(clamped.into()),
+        ];
+        queue.launch("targets_forward", Grid::over(queue.output().length()), &arguments);
+    }
+
+    fn backward(&self, _queue: &mut Queue<'_>) {}
+}
+
 /// The part of the square of `excess` a hinge keeps: relu(x)² and its slope.
 #[inline(always)]
 fn hinge<T: Scalar>(x: T) -> (T, T) {
@@ -57,6 +86,10 @@ struct Excess {
 impl<T: Scalar> Operation<T> for Excess {
     fn name(&self) -> &'static str {
         "excess"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -81,6 +114,35 @@ impl<T: Scalar> Operation<T> for Excess {
     }
 }
 
+impl Kernels for Excess {
+    fn source(&self) -> &'static str {
+        SOURCE
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(queue.output()),
+            Argument::size(self.size),
+        ];
+        queue.launch("excess_forward", Grid::one(512), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let target = queue.input_target(0);
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.output_gradient()),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(self.size),
+        ];
+        queue.launch("excess_backward", Grid::over(self.size * self.size), &arguments);
+    }
+}
+
 struct Shortfall {
     size: usize,
 }
@@ -94,6 +156,10 @@ impl Shortfall {
 impl<T: Scalar> Operation<T> for Shortfall {
     fn name(&self) -> &'static str {
         "shortfall"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -121,6 +187,44 @@ impl<T: Scalar> Operation<T> for Shortfall {
     }
 }
 
+impl Kernels for Shortfall {
+    fn source(&self) -> &'static str {
+        SOURCE
+    }
+
+    /// The sums of rows, and a counter of blocks.
+    fn kept(&self) -> Vec<usize> {
+        vec![self.size, 1]
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(queue.output()),
+            Argument::Write(queue.kept(0)),
+            Argument::Write(queue.kept(1)),
+            Argument::size(self.size),
+            Argument::Float(self.pairs() as f32),
+        ];
+        queue.launch("shortfall_forward", Grid::blocks(self.size, 1, 256), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let target = queue.input_target(0);
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.output_gradient()),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(self.size),
+            Argument::Float(self.pairs() as f32),
+        ];
+        queue.launch("shortfall_backward", Grid::over(self.size * self.size), &arguments);
+    }
+}
+
 struct NegativeShare {
     size: usize,
 }
@@ -128,6 +232,10 @@ struct NegativeShare {
 impl<T: Scalar> Operation<T> for NegativeShare {
     fn name(&self) -> &'static str {
         "negative_share"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -138,6 +246,24 @@ impl<T: Scalar> Operation<T> for NegativeShare {
     }
 
     fn backward(&self, _run: Backward<'_, T>) {}
+}
+
+impl Kernels for NegativeShare {
+    fn source(&self) -> &'static str {
+        SOURCE
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(queue.output()),
+            Argument::size(self.size),
+        ];
+        queue.launch("negative_share_forward", Grid::one(512), &arguments);
+    }
+
+    fn backward(&self, _queue: &mut Queue<'_>) {}
 }
 
 impl<T: Scalar> Program<T> {

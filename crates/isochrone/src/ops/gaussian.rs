@@ -1,10 +1,19 @@
 //! log N(a; μ, σ²) = −½ Σ ((a − μ)/σ)² − n ln σ − n/2 ln 2π, row by row, with a constant σ.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 struct LogLikelihood {
     width: usize,
     deviation: f64,
+}
+
+impl LogLikelihood {
+    /// n ln σ + n/2 ln 2π.
+    fn constant(&self) -> f64 {
+        self.width as f64 * (self.deviation.ln() + 0.5 * (2.0 * std::f64::consts::PI).ln())
+    }
 }
 
 impl<T: Scalar> Operation<T> for LogLikelihood {
@@ -12,10 +21,13 @@ impl<T: Scalar> Operation<T> for LogLikelihood {
         "gaussian"
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         let inverse = T::of(1.0 / self.deviation);
-        let constant =
-            self.width as f64 * (self.deviation.ln() + 0.5 * (2.0 * std::f64::consts::PI).ln());
+        let constant = self.constant();
         let rows = run.input(0).chunks_exact(self.width).zip(run.input(1).chunks_exact(self.width));
         for (out, (mean, action)) in run.output.iter_mut().zip(rows) {
             let mut sum = T::ZERO;
@@ -36,6 +48,40 @@ impl<T: Scalar> Operation<T> for LogLikelihood {
                 *target += gradient[at / self.width] * (action[at] - mean[at]) * inverse;
             }
         }
+    }
+}
+
+impl Kernels for LogLikelihood {
+    fn source(&self) -> &'static str {
+        include_str!("gaussian.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(queue.output()),
+            Argument::size(queue.rows()),
+            Argument::size(self.width),
+            Argument::Float((1.0 / self.deviation) as f32),
+            Argument::Float(self.constant() as f32),
+        ];
+        queue.launch("gaussian_forward", Grid::over(queue.rows()), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let target = queue.input_target(0);
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.output_gradient()),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(queue.rows()),
+            Argument::size(self.width),
+            Argument::Float((1.0 / (self.deviation * self.deviation)) as f32),
+        ];
+        queue.launch("gaussian_backward", Grid::over(queue.rows() * self.width), &arguments);
     }
 }
 

@@ -8,7 +8,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value, wide_kernel};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+    wide_kernel,
+};
 
 /// Which classification the logits are trained on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +50,10 @@ impl<T: Scalar> Operation<T> for InfoNce {
         self.size * (self.size + 2)
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         let (size, logits) = (self.size, run.input(0));
         let (gradient, columns) = run.saved.split_at_mut(size * size);
@@ -80,6 +87,71 @@ impl<T: Scalar> Operation<T> for InfoNce {
         if let Some(target) = run.input_gradient(0) {
             target.iter_mut().zip(&*saved).for_each(|(t, &g)| *t += upstream * g);
         }
+    }
+}
+
+impl InfoNce {
+    /// Whether rows and columns are classified, and the weight of LSE², as kernels take them.
+    fn choices(&self) -> (bool, bool, f64) {
+        match self.directions {
+            Directions::Symmetric => (true, true, 0.0),
+            Directions::Forward => (true, false, LSE_PENALTY),
+            Directions::ForwardFree => (true, false, 0.0),
+            Directions::Backward => (false, true, 0.0),
+            Directions::Binary => (false, false, 0.0),
+        }
+    }
+}
+
+impl Kernels for InfoNce {
+    fn source(&self) -> &'static str {
+        include_str!("info_nce.cu")
+    }
+
+    /// Tops and sums of rows and columns, and a counter of blocks.
+    fn kept(&self) -> Vec<usize> {
+        vec![4 * self.size, 1]
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let (size, (rows, columns, penalty)) = (self.size, self.choices());
+        let mut arguments = vec![
+            Argument::Read(queue.input(0)),
+            Argument::Write(queue.output()),
+            Argument::Write(queue.kept(0)),
+            Argument::Write(queue.kept(1)),
+            Argument::size(size),
+        ];
+        if self.directions == Directions::Binary {
+            queue.launch("info_nce_binary_forward", Grid::blocks(size, 1, 256), &arguments);
+            return;
+        }
+        arguments.extend([Argument::Int(rows.into()), Argument::Int(columns.into())]);
+        arguments.push(Argument::Wide(penalty));
+        let blocks = if rows { size } else { 0 } + if columns { size.div_ceil(8) } else { 0 };
+        queue.launch("info_nce_forward", Grid::blocks(blocks, 1, 256), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (size, (rows, columns, penalty)) = (self.size, self.choices());
+        let target = queue.input_target(0);
+        let shared = [
+            Argument::Read(queue.output_gradient()),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(size),
+        ];
+        let mut arguments = vec![Argument::Read(queue.input(0))];
+        if self.directions == Directions::Binary {
+            arguments.extend(shared);
+            queue.launch("info_nce_binary_backward", Grid::over(size * size), &arguments);
+            return;
+        }
+        arguments.push(Argument::Read(queue.kept(0)));
+        arguments.extend(shared);
+        arguments.extend([Argument::Int(rows.into()), Argument::Int(columns.into())]);
+        arguments.push(Argument::Wide(penalty));
+        queue.launch("info_nce_backward", Grid::over(size * size), &arguments);
     }
 }
 

@@ -1,7 +1,8 @@
 //! f_ij = φ_i · ψ_j / τ for all pairs, and φ_i · ψ_i / τ row by row.
 
 use crate::engine::{
-    Backward, Forward, Operation, Product, Program, Scalar, Side, Stage, Threads, Value, multiply,
+    Argument, Backward, Factor, Finish, Forward, Grid, Kernels, Operation, Product, Program, Queue,
+    Scalar, Side, Stage, Target, Threads, Value, multiply,
 };
 
 struct Pairwise {
@@ -14,6 +15,10 @@ struct Pairwise {
 impl<T: Scalar> Operation<T> for Pairwise {
     fn name(&self) -> &'static str {
         "inner_products"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -55,6 +60,34 @@ impl<T: Scalar> Operation<T> for Pairwise {
     }
 }
 
+impl Kernels for Pairwise {
+    fn source(&self) -> &'static str {
+        ""
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let shape = Product { m: self.rows, k: self.width, n: self.columns };
+        let sides = (Factor::Plain(queue.input(0)), Factor::Across(queue.input(1)));
+        let out = Target { buffer: queue.output(), keep: false };
+        queue.multiply(shape, sides, out, (self.inverse as f32, Finish::None, true));
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let gradient = queue.output_gradient();
+        let how = (self.inverse as f32, Finish::None, true);
+        if let Some(target) = queue.input_target(0) {
+            let shape = Product { m: self.rows, k: self.columns, n: self.width };
+            let sides = (Factor::Plain(gradient), Factor::Plain(queue.input(1)));
+            queue.multiply(shape, sides, target, how);
+        }
+        if let Some(target) = queue.input_target(1) {
+            let shape = Product { m: self.columns, k: self.rows, n: self.width };
+            let sides = (Factor::Across(gradient), Factor::Plain(queue.input(0)));
+            queue.multiply(shape, sides, target, how);
+        }
+    }
+}
+
 struct ByRow {
     width: usize,
     inverse: f64,
@@ -63,6 +96,10 @@ struct ByRow {
 impl<T: Scalar> Operation<T> for ByRow {
     fn name(&self) -> &'static str {
         "inner_products_by_row"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -85,6 +122,42 @@ impl<T: Scalar> Operation<T> for ByRow {
                     let g = g * T::of(self.inverse);
                     target.iter_mut().zip(other).for_each(|(t, &x)| *t += g * x);
                 }
+            }
+        }
+    }
+}
+
+impl Kernels for ByRow {
+    fn source(&self) -> &'static str {
+        include_str!("inner_product.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(queue.output()),
+            Argument::size(queue.rows()),
+            Argument::size(self.width),
+            Argument::Float(self.inverse as f32),
+        ];
+        queue.launch("inner_by_row_forward", Grid::over(32 * queue.rows()), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        for at in 0..2 {
+            if let Some(target) = queue.input_target(at) {
+                let arguments = [
+                    Argument::Read(queue.input(1 - at)),
+                    Argument::Read(queue.output_gradient()),
+                    Argument::Write(target.buffer),
+                    Argument::keep(Some(target)),
+                    Argument::size(queue.rows()),
+                    Argument::size(self.width),
+                    Argument::Float(self.inverse as f32),
+                ];
+                let grid = Grid::over(queue.rows() * self.width);
+                queue.launch("inner_by_row_backward", grid, &arguments);
             }
         }
     }

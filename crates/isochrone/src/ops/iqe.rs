@@ -5,8 +5,12 @@
 //! alone, so one sort per start and group serves all its pairs, and a sweep in that order adds what
 //! each interval reaches beyond those before it.
 
+mod kernels;
+
 use super::{LANES, lanes, transpose};
-use crate::engine::{Backward, Forward, Operation, Parameter, Program, Scalar, Value, wide_kernel};
+use crate::engine::{
+    Backward, Forward, Kernels, Operation, Parameter, Program, Scalar, Value, wide_kernel,
+};
 
 /// The shape of a head: groups of intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,6 +226,10 @@ impl<T: Scalar> Operation<T> for Pairwise {
     /// The group of every pair's maximum, and the order of every start.
     fn indices(&self) -> usize {
         self.pairs() + self.rows * self.shape.width()
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {

@@ -1,6 +1,8 @@
 //! [x y …]: matrices side by side, row by row.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 struct Join {
     widths: Vec<usize>,
@@ -9,6 +11,10 @@ struct Join {
 impl<T: Scalar> Operation<T> for Join {
     fn name(&self) -> &'static str {
         "join"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -37,6 +43,69 @@ impl<T: Scalar> Operation<T> for Join {
                 }
             }
             first += width;
+        }
+    }
+}
+
+/// Matrices that one launch takes.
+const JOINED: usize = 4;
+
+impl Join {
+    /// Cuts the inputs into launches of distinct ones: the places and widths of each launch's
+    /// matrices, and its first column.
+    fn launches(&self, queue: &Queue<'_>) -> Vec<(Vec<usize>, [usize; JOINED], usize)> {
+        let mut result: Vec<(Vec<usize>, [usize; JOINED], usize)> = Vec::new();
+        let mut column = 0;
+        for (at, &width) in self.widths.iter().enumerate() {
+            let fits = |places: &Vec<usize>| {
+                let known = places.iter().any(|&other| queue.input(other) == queue.input(at));
+                places.len() < JOINED && !known
+            };
+            match result.last_mut().filter(|(places, _, _)| fits(places)) {
+                Some((places, widths, _)) => {
+                    widths[places.len()] = width;
+                    places.push(at);
+                }
+                None => result.push((vec![at], [width, 0, 0, 0], column)),
+            }
+            column += width;
+        }
+        result
+    }
+}
+
+impl Kernels for Join {
+    fn source(&self) -> &'static str {
+        include_str!("join.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let (rows, total) = (queue.rows(), self.widths.iter().sum());
+        for (places, widths, first) in self.launches(queue) {
+            let input =
+                |at: usize| Argument::maybe(places.get(at).map(|&place| queue.input(place)));
+            let mut arguments: Vec<Argument> = (0..JOINED).map(input).collect();
+            arguments.extend(widths.map(Argument::size));
+            arguments.push(Argument::Write(queue.output()));
+            arguments.extend([rows, total, first].map(Argument::size));
+            let grid = Grid::over(rows * widths.iter().sum::<usize>());
+            queue.launch("join_forward", grid, &arguments);
+        }
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (rows, total) = (queue.rows(), self.widths.iter().sum());
+        for (places, widths, first) in self.launches(queue) {
+            let targets: [_; JOINED] = std::array::from_fn(|at| {
+                places.get(at).and_then(|&place| queue.input_target(place))
+            });
+            let mut arguments: Vec<Argument> = targets.map(Argument::target).to_vec();
+            arguments.extend(widths.map(Argument::size));
+            arguments.extend(targets.map(Argument::keep));
+            arguments.push(Argument::Read(queue.output_gradient()));
+            arguments.extend([rows, total, first].map(Argument::size));
+            let grid = Grid::over(rows * widths.iter().sum::<usize>());
+            queue.launch("join_backward", grid, &arguments);
         }
     }
 }

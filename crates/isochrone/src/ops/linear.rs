@@ -3,11 +3,13 @@
 //! Layer norm: y = (z − mean z) / √(var z + 1e-6) · gain + shift over each row. The activation and
 //! the norm run on each thread's rows while they are still in its cache.
 
+mod kernels;
+
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{
-    Backward, Forward, Operation, Parameter, Product, Program, Scalar, Side, Stage, Threads, Value,
-    multiply, wide_kernel,
+    Backward, Forward, Kernels, Operation, Parameter, Product, Program, Scalar, Side, Stage,
+    Threads, Value, multiply, wide_kernel,
 };
 
 /// What a layer applies to its sums.
@@ -303,6 +305,10 @@ impl<T: Scalar> Operation<T> for Layer {
             Norm::None => sums,
             Norm::Layer => 2 * sums + self.rows,
         }
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {

@@ -1,7 +1,9 @@
 //! ln mean_m exp(x_m), entry by entry over several matrices; a target, through which no gradient
 //! flows.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 struct LogMeanExp {
     count: usize,
@@ -10,6 +12,10 @@ struct LogMeanExp {
 impl<T: Scalar> Operation<T> for LogMeanExp {
     fn name(&self) -> &'static str {
         "log_mean_exp"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        (self.count <= MATRICES).then_some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -23,6 +29,26 @@ impl<T: Scalar> Operation<T> for LogMeanExp {
     }
 
     fn backward(&self, _run: Backward<'_, T>) {}
+}
+
+/// Matrices that one launch takes.
+const MATRICES: usize = 8;
+
+impl Kernels for LogMeanExp {
+    fn source(&self) -> &'static str {
+        include_str!("log_mean_exp.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let count = queue.output().length();
+        let input = |at: usize| Argument::maybe((at < self.count).then(|| queue.input(at)));
+        let mut arguments: Vec<Argument> = (0..MATRICES).map(input).collect();
+        arguments.push(Argument::Write(queue.output()));
+        arguments.extend([self.count, count].map(Argument::size));
+        queue.launch("log_mean_exp_forward", Grid::over(count), &arguments);
+    }
+
+    fn backward(&self, _queue: &mut Queue<'_>) {}
 }
 
 impl<T: Scalar> Program<T> {

@@ -5,7 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 /// What a mean is divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +50,10 @@ impl<T: Scalar> Operation<T> for Mean {
         "mean"
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         let numbers = run.input(0);
         run.output[0] = sum(numbers.iter().copied()) / self.divisor(numbers);
@@ -58,6 +64,46 @@ impl<T: Scalar> Operation<T> for Mean {
         if let Some(target) = run.input_gradient(0) {
             target.iter_mut().for_each(|t| *t += share);
         }
+    }
+}
+
+impl Kernels for Mean {
+    fn source(&self) -> &'static str {
+        include_str!("mean.cu")
+    }
+
+    /// The divisor.
+    fn kept(&self) -> Vec<usize> {
+        vec![1]
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let scale = match self.scale {
+            Scale::Unit => 0,
+            Scale::Magnitude => 1,
+            Scale::Spread => 2,
+        };
+        let input = queue.input(0);
+        let arguments = [
+            Argument::Read(input),
+            Argument::Write(queue.output()),
+            Argument::Write(queue.kept(0)),
+            Argument::size(input.length()),
+            Argument::Int(scale),
+        ];
+        queue.launch("mean_forward", Grid::one(512), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (target, count) = (queue.input_target(0), queue.input(0).length());
+        let arguments = [
+            Argument::Read(queue.output_gradient()),
+            Argument::Read(queue.kept(0)),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(count),
+        ];
+        queue.launch("mean_backward", Grid::over(count), &arguments);
     }
 }
 

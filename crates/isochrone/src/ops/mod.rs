@@ -21,6 +21,8 @@ mod info_nce;
 mod inner_product;
 mod iqe;
 mod join;
+#[cfg(test)]
+mod kernels;
 mod linear;
 mod log_mean_exp;
 mod mean;

@@ -11,11 +11,12 @@
 //! the maximum scatters G once per pair. d(x, x) is exactly 0 and has gradient 0.
 
 mod backward;
+mod kernels;
 
 use backward::{Pairs, ends_backward, starts_backward, weigh};
 
 use super::{LANES, lanes, transpose};
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value, wide_kernel};
+use crate::engine::{Backward, Forward, Kernels, Operation, Program, Scalar, Value, wide_kernel};
 
 /// The shape of a head: components, each with coordinates for the maximum and for the norm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,6 +194,10 @@ impl<T: Scalar> Operation<T> for Pairwise {
         self.rows * self.shape.components * lanes(self.columns)
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         let Self { shape, rows, columns } = *self;
         let (width, stride) = (shape.width(), lanes(columns));
@@ -260,6 +265,10 @@ impl<T: Scalar> Operation<T> for ByRow {
 
     fn indices(&self) -> usize {
         self.rows * self.shape.components
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {

@@ -5,7 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Backward, Forward, Operation, Parameter, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Parameter, Program, Queue, Scalar, Value,
+};
 
 /// The least value of a multiplier.
 pub const MULTIPLIER_FLOOR: f64 = 0.01;
@@ -57,6 +59,10 @@ impl<T: Scalar> Operation<T> for Multiplier {
         "multiplier"
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        (*self == Self::Floored).then_some(self)
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         run.output[0] = self.of(run.parameter(0)[0]).0.at_most(T::of(MULTIPLIER_CAP));
     }
@@ -66,6 +72,35 @@ impl<T: Scalar> Operation<T> for Multiplier {
         if let Some(target) = run.parameter_gradient(0) {
             target[0] += pull;
         }
+    }
+}
+
+impl Kernels for Multiplier {
+    fn source(&self) -> &'static str {
+        include_str!("multiplier.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let arguments = [
+            Argument::Read(queue.parameter(0)),
+            Argument::Write(queue.output()),
+            Argument::Float(MULTIPLIER_FLOOR as f32),
+            Argument::Float(MULTIPLIER_CAP as f32),
+        ];
+        queue.launch("multiplier_forward", Grid::one(1), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let Some(target) = queue.parameter_target(0) else { return };
+        let arguments = [
+            Argument::Read(queue.parameter(0)),
+            Argument::Read(queue.output()),
+            Argument::Read(queue.output_gradient()),
+            Argument::Write(target.buffer),
+            Argument::keep(Some(target)),
+            Argument::Float(MULTIPLIER_CAP as f32),
+        ];
+        queue.launch("multiplier_backward", Grid::one(1), &arguments);
     }
 }
 

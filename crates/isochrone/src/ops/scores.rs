@@ -1,6 +1,8 @@
 //! f_ij = (c_j − d_ij) / τ: how likely goal j is after start i, up to a constant.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 struct Scores {
     columns: usize,
@@ -11,6 +13,10 @@ struct Scores {
 impl<T: Scalar> Operation<T> for Scores {
     fn name(&self) -> &'static str {
         "scores"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -43,6 +49,52 @@ impl<T: Scalar> Operation<T> for Scores {
             for row in gradient.chunks_exact(self.columns) {
                 target.iter_mut().zip(row).for_each(|(t, &g)| *t += g * inverse);
             }
+        }
+    }
+}
+
+impl Kernels for Scores {
+    fn source(&self) -> &'static str {
+        include_str!("scores.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let output = queue.output();
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::maybe(self.potential.then(|| queue.input(1))),
+            Argument::Write(output),
+            Argument::size(queue.rows()),
+            Argument::size(self.columns),
+            Argument::Float(self.inverse as f32),
+        ];
+        queue.launch("scores_forward", Grid::over(output.length()), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (gradient, inverse) = (queue.output_gradient(), Argument::Float(self.inverse as f32));
+        if let Some(target) = queue.input_target(0) {
+            let count = gradient.length();
+            let arguments = [
+                Argument::Read(gradient),
+                Argument::Write(target.buffer),
+                Argument::keep(Some(target)),
+                Argument::size(count),
+                inverse,
+            ];
+            queue.launch("scores_distance", Grid::over(count), &arguments);
+        }
+        if let Some(target) = self.potential.then(|| queue.input_target(1)).flatten() {
+            let arguments = [
+                Argument::Read(gradient),
+                Argument::Write(target.buffer),
+                Argument::keep(Some(target)),
+                Argument::size(queue.rows()),
+                Argument::size(self.columns),
+                inverse,
+            ];
+            let grid = Grid::blocks(self.columns.div_ceil(8), 1, 256);
+            queue.launch("scores_potential", grid, &arguments);
         }
     }
 }

@@ -3,7 +3,9 @@
 //! The statistics hold μ, then ln σ, held to [−5, 2]. Recorded actions are often exactly ±1 and are
 //! held to ±(1 − 1e-5) before atanh.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 const LOG_DEVIATION: [f64; 2] = [-5.0, 2.0];
 const EDGE: f64 = 1.0 - 1e-5;
@@ -22,6 +24,10 @@ struct Sample {
 impl<T: Scalar> Operation<T> for Sample {
     fn name(&self) -> &'static str {
         "tanh_sample"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -50,6 +56,40 @@ impl<T: Scalar> Operation<T> for Sample {
     }
 }
 
+const SOURCE: &str = include_str!("tanh_gaussian.cu");
+
+impl Kernels for Sample {
+    fn source(&self) -> &'static str {
+        SOURCE
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(queue.output()),
+            Argument::size(queue.rows()),
+            Argument::size(self.width),
+        ];
+        queue.launch("tanh_sample_forward", Grid::over(queue.rows() * self.width), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let target = queue.input_target(0);
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.output()),
+            Argument::Read(queue.output_gradient()),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(queue.rows()),
+            Argument::size(self.width),
+        ];
+        queue.launch("tanh_sample_backward", Grid::over(queue.rows() * self.width), &arguments);
+    }
+}
+
 struct LogLikelihood {
     width: usize,
 }
@@ -68,6 +108,10 @@ impl LogLikelihood {
 impl<T: Scalar> Operation<T> for LogLikelihood {
     fn name(&self) -> &'static str {
         "tanh_gaussian"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -98,6 +142,37 @@ impl<T: Scalar> Operation<T> for LogLikelihood {
                 }
             }
         }
+    }
+}
+
+impl Kernels for LogLikelihood {
+    fn source(&self) -> &'static str {
+        SOURCE
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(queue.output()),
+            Argument::size(queue.rows()),
+            Argument::size(self.width),
+        ];
+        queue.launch("tanh_gaussian_forward", Grid::over(queue.rows()), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let target = queue.input_target(0);
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.output_gradient()),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(queue.rows()),
+            Argument::size(self.width),
+        ];
+        queue.launch("tanh_gaussian_backward", Grid::over(queue.rows() * self.width), &arguments);
     }
 }
 

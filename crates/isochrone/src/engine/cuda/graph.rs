@@ -1,0 +1,184 @@
+//! A list of launches as one CUDA graph, with exactly the waits that its buffers demand.
+//!
+//! The list is captured on one stream; before each launch the stream is told which nodes the next
+//! one waits for, so that no order is imposed beyond reads and writes.
+
+use std::ptr;
+
+use cudarc::driver::{result, sys};
+
+use super::machine::{Machine, broken};
+use super::memory::Block;
+use super::products::Products;
+use super::queue::{Argument, Launch, Work};
+use crate::error::Result;
+
+/// For every launch, the earlier ones it must wait for; what is waited for through others is left
+/// out.
+pub(super) fn waits(launches: &[Launch]) -> Vec<Vec<usize>> {
+    let words = launches.len().div_ceil(64);
+    let mut before: Vec<Vec<u64>> = Vec::with_capacity(launches.len());
+    let mut waits = Vec::with_capacity(launches.len());
+    for (at, launch) in launches.iter().enumerate() {
+        let (mut known, mut direct) = (vec![0u64; words], Vec::new());
+        for earlier in (0..at).rev() {
+            let reached = known[earlier / 64] >> (earlier % 64) & 1 == 1;
+            if !reached && launch.follows(&launches[earlier]) {
+                direct.push(earlier);
+                known[earlier / 64] |= 1 << (earlier % 64);
+                known.iter_mut().zip(&before[earlier]).for_each(|(known, more)| *known |= more);
+            }
+        }
+        before.push(known);
+        waits.push(direct);
+    }
+    waits
+}
+
+/// Queues one launch.
+pub(super) fn issue(
+    machine: &Machine,
+    block: &Block,
+    products: &Products,
+    launch: &Launch,
+) -> Result<()> {
+    match &launch.work {
+        Work::Product(product) => products.queue(machine, block, product),
+        Work::Kernel { name, grid, arguments } => {
+            let word = |argument: &Argument| match *argument {
+                Argument::Read(buffer) | Argument::Write(buffer) | Argument::Part(buffer, _) => {
+                    Some(block.address(buffer, 0))
+                }
+                Argument::Absent => Some(0),
+                Argument::Touch(..) => None,
+                Argument::Shared(address) | Argument::Long(address) => Some(address),
+                Argument::Int(number) => Some(u64::from(number.cast_unsigned())),
+                Argument::Float(number) => Some(u64::from(number.to_bits())),
+                Argument::Wide(number) => Some(number.to_bits()),
+            };
+            let stride = std::iter::once(block.stride as u64);
+            let mut words: Vec<u64> = arguments.iter().filter_map(word).chain(stride).collect();
+            machine.launch(name, *grid, block.replicas, &mut words)
+        }
+    }
+}
+
+/// A captured list, ready to run again and again.
+pub(super) struct Graph {
+    graph: sys::CUgraph,
+    ready: sys::CUgraphExec,
+}
+
+impl Graph {
+    /// Captures `launches`, whose products were prepared.
+    pub fn capture(
+        machine: &Machine,
+        block: &Block,
+        products: &Products,
+        launches: &[Launch],
+    ) -> Result<Self> {
+        let stream = machine.stream();
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the stream is the machine's and idle or queued in order.
+        unsafe { result::stream::begin_capture(stream, mode) }.map_err(broken)?;
+        let mut nodes: Vec<Vec<sys::CUgraphNode>> = Vec::new();
+        let captured = launches.iter().zip(waits(launches)).try_for_each(|(launch, waits)| {
+            let mut before: Vec<sys::CUgraphNode> =
+                waits.iter().flat_map(|&earlier| nodes[earlier].iter().copied()).collect();
+            wait_for(stream, &mut before)?;
+            issue(machine, block, products, launch)?;
+            nodes.push(last_nodes(stream)?);
+            Ok(())
+        });
+        // A capture whose ends are not all joined cannot be ended, so all are joined here.
+        let joined = captured.and_then(|()| wait_for(stream, &mut nodes.concat()));
+        // SAFETY: the capture that began above ends, whatever happened in between; the graph it
+        // gives is owned by what is returned.
+        let graph = unsafe { result::stream::end_capture(stream) };
+        joined?;
+        let graph = graph.map_err(broken)?;
+        let flags = sys::CUgraphInstantiate_flags(0);
+        // SAFETY: `graph` is the one just captured.
+        let ready = unsafe { result::graph::instantiate(graph, flags) }.map_err(broken)?;
+        Ok(Self { graph, ready })
+    }
+
+    /// Queues the whole list.
+    pub fn launch(&self, machine: &Machine) -> Result<()> {
+        // SAFETY: the graph is alive and its buffers live as long as the executor that owns both.
+        unsafe { result::graph::launch(self.ready, machine.stream()) }.map_err(broken)
+    }
+}
+
+/// Says which nodes the next captured launch waits for.
+fn wait_for(stream: sys::CUstream, nodes: &mut [sys::CUgraphNode]) -> Result<()> {
+    let replace = sys::CUstreamUpdateCaptureDependencies_flags::CU_STREAM_SET_CAPTURE_DEPENDENCIES;
+    // SAFETY: the stream is capturing, and the nodes are of the graph it captures.
+    unsafe {
+        sys::cuStreamUpdateCaptureDependencies_v2(
+            stream,
+            nodes.as_mut_ptr(),
+            ptr::null(),
+            nodes.len(),
+            replace as u32,
+        )
+    }
+    .result()
+    .map_err(broken)
+}
+
+/// The nodes that the next captured launch would wait for: those just captured.
+fn last_nodes(stream: sys::CUstream) -> Result<Vec<sys::CUgraphNode>> {
+    let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    let (mut id, mut graph) = (0, ptr::null_mut());
+    let (mut nodes, mut edges, mut count) = (ptr::null(), ptr::null(), 0);
+    // SAFETY: all outputs are pointers to places of their types; the array is the driver's and
+    // copied before the next call.
+    unsafe {
+        sys::cuStreamGetCaptureInfo_v3(
+            stream,
+            &mut status,
+            &mut id,
+            &mut graph,
+            &mut nodes,
+            &mut edges,
+            &mut count,
+        )
+        .result()
+        .map_err(broken)?;
+        Ok(if count == 0 { Vec::new() } else { std::slice::from_raw_parts(nodes, count).to_vec() })
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: both handles are owned and destroyed once; a refusal leaves nothing to do.
+        unsafe {
+            let _ = sys::cuGraphExecDestroy(self.ready);
+            let _ = sys::cuGraphDestroy(self.graph);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::cuda::machine::Grid;
+    use crate::engine::cuda::memory::Buffer;
+
+    #[test]
+    fn only_direct_waits_are_kept_and_independent_launches_wait_for_nothing() {
+        let buffer = |at: usize| Buffer { offset: 10 * at, length: 10 };
+        let launch = |read: usize, write: usize| {
+            let arguments = [Argument::Read(buffer(read)), Argument::Write(buffer(write))];
+            Launch::kernel("any", Grid::one(32), &arguments)
+        };
+        // 0 → 1 → 2 is a chain that reads what 0 wrote twice; 3 is apart; 4 joins both.
+        let mut join = launch(3, 5);
+        join.reads.push(buffer(7).range());
+        let mut second = launch(2, 3);
+        second.reads.push(buffer(1).range());
+        let list = [launch(0, 1), launch(1, 2), second, launch(6, 7), join];
+        assert_eq!(waits(&list), [vec![], vec![0], vec![1], vec![], vec![3, 2]]);
+    }
+}

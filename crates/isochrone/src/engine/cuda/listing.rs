@@ -1,0 +1,69 @@
+//! The launches of a program without a GPU, for tests: what would run, and with which arguments.
+
+use super::layout::Layout;
+use super::memory::Places;
+use super::optimizer::OptimizerPlaces;
+use super::queue::{Launch, Work};
+use super::{Argument, Grid};
+use crate::engine::plan::Plan;
+use crate::engine::{Operation, Program};
+use crate::error::Result;
+
+/// A kernel's name, grid and arguments.
+pub(crate) type Listed = (&'static str, Grid, Vec<Argument>);
+
+/// The kernels that one forward and the backward of every pass launch at the first step.
+pub(crate) fn listing(program: &Program<f32>) -> Result<Vec<Listed>> {
+    let mut places = Places::default();
+    let optimizer = OptimizerPlaces::new(&mut places, program);
+    let layout = Layout::new(&mut places, program)?;
+    let (plan, mut launches) = (Plan::new(program, 0), Vec::new());
+    layout.forward(program, &optimizer.arenas, &plan, &mut launches)?;
+    for pass in 0..program.passes.len() {
+        layout.backward(program, &optimizer.arenas, (&plan, pass), &mut launches)?;
+    }
+    let kernel = |launch: Launch| match launch.work {
+        Work::Kernel { name, grid, arguments } => Some((name, grid, arguments)),
+        Work::Product(_) => None,
+    };
+    Ok(launches.into_iter().filter_map(kernel).collect())
+}
+
+/// The CUDA sources of a program's operations.
+pub(crate) fn sources(program: &Program<f32>) -> Vec<&'static str> {
+    let source =
+        |operation: &dyn Operation<f32>| operation.kernels().map(|kernels| kernels.source());
+    program.nodes.iter().filter_map(|node| source(&*node.operation)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::sampler::{Column, Layout as Columns};
+    use crate::engine::{Adam, Backward, Forward, Initial, Parameters, Window};
+
+    struct Plain;
+
+    impl Operation<f32> for Plain {
+        fn name(&self) -> &'static str {
+            "plain"
+        }
+        fn forward(&self, _run: Forward<'_, f32>) {}
+        fn backward(&self, _run: Backward<'_, f32>) {}
+    }
+
+    #[test]
+    fn a_program_with_an_operation_without_kernels_is_refused_by_its_name() {
+        let mut parameters = Parameters::default();
+        let arena = parameters.arena("any");
+        let parameter = parameters.add(arena, "any", (1, 1), Initial::Constant(0.0));
+        let mut program: Program<f32> = Program::new(parameters, 1, 1, 0);
+        let state = program.column(Column::State(Columns::START));
+        let loss = program.add(Plain, &[state], &[parameter], (1, 1));
+        let window = Window { from: 0, until: 1 };
+        program.descend("any", loss, &[(arena, Adam::default())], window);
+        let text = listing(&program).unwrap_err().to_string();
+        assert!(text.contains("`plain`") && text.contains("--device cpu"), "{text}");
+        assert!(sources(&program).is_empty());
+    }
+}

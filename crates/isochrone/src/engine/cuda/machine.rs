@@ -1,0 +1,179 @@
+//! A GPU with its loaded kernels: takes memory, copies, launches.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, sys};
+use cudarc::nvrtc::Ptx;
+
+use super::compiler;
+use super::device::Gpu;
+use super::memory::Memory;
+use crate::error::{Error, Result};
+
+/// A GPU, one queue on it and the kernels of a program.
+pub(super) struct Machine {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    module: Arc<CudaModule>,
+    functions: RefCell<HashMap<&'static str, CudaFunction>>,
+}
+
+/// The shape of a launch: blocks and the threads of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grid {
+    /// Blocks along x and y.
+    pub blocks: (usize, usize),
+    /// Threads of a block.
+    pub threads: usize,
+}
+
+impl Grid {
+    /// As many threads as there are numbers.
+    pub fn over(numbers: usize) -> Self {
+        const THREADS: usize = 256;
+        Self { blocks: (numbers.div_ceil(THREADS), 1), threads: THREADS }
+    }
+
+    /// One block of `threads` threads.
+    pub fn one(threads: usize) -> Self {
+        Self { blocks: (1, 1), threads }
+    }
+
+    /// Blocks along x and y, of `threads` threads each.
+    pub fn blocks(x: usize, y: usize, threads: usize) -> Self {
+        Self { blocks: (x, y), threads }
+    }
+}
+
+/// Turns what the driver says into an error of ours.
+pub(super) fn broken(error: DriverError) -> Error {
+    Error::input(format!("the GPU stopped: {error}"))
+        .hint("look at `nvidia-smi`, or use `--device cpu`")
+}
+
+impl Machine {
+    /// Compiles and loads the kernels of `sources`; the note says that they could not be kept.
+    ///
+    /// # Errors
+    /// The GPU or its libraries do not work.
+    pub fn new(gpu: &Gpu, sources: &[&str]) -> Result<(Self, Option<String>)> {
+        let compiled = compiler::compile(sources, gpu.capability)?;
+        let context = CudaContext::new(gpu.number).map_err(broken)?;
+        // SAFETY: no slice of `cudarc` is made here, so there are no events to track.
+        unsafe { context.disable_event_tracking() };
+        let stream = context.new_stream().map_err(broken)?;
+        let module = context.load_module(Ptx::from_binary(compiled.image)).map_err(broken)?;
+        let functions = RefCell::default();
+        Ok((Self { context, stream, module, functions }, compiled.note))
+    }
+
+    /// Makes the GPU's context the calling thread's.
+    pub fn bind(&self) -> Result<()> {
+        self.context.bind_to_thread().map_err(broken)
+    }
+
+    pub fn stream(&self) -> sys::CUstream {
+        self.stream.cu_stream()
+    }
+
+    /// Waits until everything queued is done.
+    pub fn wait(&self) -> Result<()> {
+        self.stream.synchronize().map_err(broken)
+    }
+
+    /// Takes so many bytes, all zeros.
+    ///
+    /// # Errors
+    /// The GPU has no room.
+    pub fn memory(&self, bytes: usize) -> Result<Memory> {
+        let bytes = bytes.max(4);
+        // SAFETY: the context is the thread's; the memory is owned by what is returned and cleared
+        // before anyone reads it.
+        let address = unsafe {
+            let address = result::malloc_sync(bytes).map_err(|error| no_room(error, bytes))?;
+            result::memset_d8_sync(address, 0, bytes).map_err(broken)?;
+            address
+        };
+        Ok(Memory { address, bytes, owner: self.context.clone() })
+    }
+
+    /// Takes memory with these numbers in it.
+    pub fn filled<T: Copy>(&self, numbers: &[T]) -> Result<Memory> {
+        let memory = self.memory(size_of_val(numbers))?;
+        self.write(memory.address, numbers)?;
+        Ok(memory)
+    }
+
+    /// Copies numbers to the GPU once everything queued is done.
+    pub fn write<T: Copy>(&self, address: u64, numbers: &[T]) -> Result<()> {
+        self.wait()?;
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: callers pass an address inside a `Memory` with room for `numbers`; the copy is
+        // done when the call returns.
+        unsafe { result::memcpy_htod_sync(address, numbers) }.map_err(broken)
+    }
+
+    /// Copies numbers from the GPU once everything queued is done.
+    pub fn read<T: Copy>(&self, address: u64, numbers: &mut [T]) -> Result<()> {
+        self.wait()?;
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: as for `write`; the numbers are plain words of which every pattern is valid.
+        unsafe { result::memcpy_dtoh_sync(numbers, address) }.map_err(broken)
+    }
+
+    /// Queues a kernel; `replicas` is the grid's z.
+    pub fn launch(
+        &self,
+        name: &'static str,
+        grid: Grid,
+        replicas: usize,
+        arguments: &mut [u64],
+    ) -> Result<()> {
+        let function = self.function(name)?;
+        let mut pointers: Vec<*mut c_void> =
+            arguments.iter_mut().map(|word| std::ptr::from_mut(word).cast()).collect();
+        let blocks = (grid.blocks.0 as u32, grid.blocks.1 as u32, replicas as u32);
+        let threads = (grid.threads as u32, 1, 1);
+        // SAFETY: the arguments are copied at the call, in the order and of the sizes that the
+        // kernel declares (each at the start of its own eight bytes), and point into memory that
+        // lives as long as the executor.
+        unsafe { result::launch_kernel(function, blocks, threads, 0, self.stream(), &mut pointers) }
+            .map_err(broken)
+    }
+
+    fn function(&self, name: &'static str) -> Result<sys::CUfunction> {
+        let mut functions = self.functions.borrow_mut();
+        if let Some(function) = functions.get(name) {
+            return Ok(function.cu_function());
+        }
+        let function = self.module.load_function(name).map_err(|error| {
+            Error::input(format!("the kernel `{name}` cannot be loaded: {error}"))
+                .hint("please report this line")
+        })?;
+        let handle = function.cu_function();
+        functions.insert(name, function);
+        Ok(handle)
+    }
+}
+
+fn no_room(error: DriverError, bytes: usize) -> Error {
+    if error.0 != sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        return broken(error);
+    }
+    const GIB: f64 = (1u64 << 30) as f64;
+    let free = result::mem_get_info().map_or(0, |(free, _)| free);
+    Error::memory(format!(
+        "the GPU has {:.2} GiB free, {:.2} GiB more are needed",
+        free as f64 / GIB,
+        bytes as f64 / GIB
+    ))
+    .hint("lower `train.batch_size` or the number of seeds, or use `--device cpu`")
+}

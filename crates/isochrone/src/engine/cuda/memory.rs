@@ -1,0 +1,156 @@
+//! Memory of the GPU: one block of equal parts, one part a replica.
+//!
+//! A [`Buffer`] is a place in every replica's part; its address in replica r is
+//! block + 4 · (offset + r · stride).
+
+use std::ops::Range;
+
+use super::machine::Machine;
+use crate::error::Result;
+
+/// A place in every replica's memory: so many numbers of four bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Buffer {
+    pub(super) offset: usize,
+    pub(super) length: usize,
+}
+
+impl Buffer {
+    /// No numbers, at the beginning of the memory.
+    pub(super) const NONE: Self = Self { offset: 0, length: 0 };
+
+    /// The `length` numbers from number `first` on.
+    ///
+    /// # Panics
+    /// Where they are not all inside.
+    pub fn part(self, first: usize, length: usize) -> Self {
+        assert!(first + length <= self.length, "a part of a buffer of {} numbers", self.length);
+        Self { offset: self.offset + first, length }
+    }
+
+    /// How many numbers.
+    pub fn length(self) -> usize {
+        self.length
+    }
+
+    /// Whether four numbers at once may be read from its beginning.
+    pub fn is_aligned(self) -> bool {
+        self.offset.is_multiple_of(4)
+    }
+
+    pub(super) fn range(self) -> Range<usize> {
+        self.offset..self.offset + self.length
+    }
+
+    /// This buffer and the `next` one, which begins where it ends.
+    pub(super) fn and(self, next: Self) -> Self {
+        assert_eq!(self.offset + self.length, next.offset, "buffers side by side");
+        Self { offset: self.offset, length: self.length + next.length }
+    }
+}
+
+/// A gradient to write: added to what is there, or the first to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// Where.
+    pub buffer: Buffer,
+    /// Whether what is there stays and is added to.
+    pub keep: bool,
+}
+
+/// Buffers begin at multiples of so many numbers: 256 bytes.
+const ALIGNMENT: usize = 64;
+
+/// Hands out places.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    used: usize,
+}
+
+impl Places {
+    /// Buffers of these lengths, side by side.
+    pub fn side_by_side(&mut self, lengths: &[usize]) -> Vec<Buffer> {
+        let mut offset = self.used;
+        let buffers = lengths.iter().map(|&length| {
+            let buffer = Buffer { offset, length };
+            offset += length;
+            buffer
+        });
+        let buffers = buffers.collect();
+        self.used = offset.div_ceil(ALIGNMENT) * ALIGNMENT;
+        buffers
+    }
+
+    /// One buffer.
+    pub fn one(&mut self, length: usize) -> Buffer {
+        self.side_by_side(&[length])[0]
+    }
+
+    /// Numbers of one replica's part.
+    pub fn stride(&self) -> usize {
+        self.used
+    }
+}
+
+/// The memory of all replicas.
+pub(super) struct Block {
+    memory: Memory,
+    /// Numbers between the parts of two replicas.
+    pub stride: usize,
+    pub replicas: usize,
+}
+
+impl Block {
+    /// Takes memory for `replicas` parts, all zeros.
+    pub fn new(machine: &Machine, places: &Places, replicas: usize) -> Result<Self> {
+        let stride = places.stride().max(ALIGNMENT);
+        let memory = machine.memory(4 * stride * replicas)?;
+        Ok(Self { memory, stride, replicas })
+    }
+
+    /// The address of a buffer in a replica's part.
+    pub fn address(&self, buffer: Buffer, replica: usize) -> u64 {
+        assert!(replica < self.replicas && buffer.offset + buffer.length <= self.stride);
+        self.memory.address + 4 * (buffer.offset + replica * self.stride) as u64
+    }
+
+    /// Bytes in all.
+    pub fn bytes(&self) -> usize {
+        self.memory.bytes
+    }
+}
+
+/// A piece of the GPU's memory, given back when dropped.
+pub(super) struct Memory {
+    pub address: u64,
+    pub bytes: usize,
+    pub owner: std::sync::Arc<cudarc::driver::CudaContext>,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let bound = self.owner.bind_to_thread();
+        if bound.is_ok() && self.address != 0 {
+            // SAFETY: the address came from `Machine::memory` and is freed once; freeing waits for
+            // everything queued. Nothing can be done about a refusal here.
+            let _ = unsafe { cudarc::driver::result::free_sync(self.address) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_never_overlap_and_begin_aligned() {
+        let mut places = Places::default();
+        let first = places.one(3);
+        let pair = places.side_by_side(&[5, 7]);
+        let last = places.one(1);
+        assert_eq!((first.offset, pair[0].offset, pair[1].offset), (0, 64, 69));
+        assert_eq!((last.offset, places.stride()), (128, 192));
+        assert_eq!(pair[0].and(pair[1]).range(), 64..76);
+        assert_eq!(pair[1].part(2, 3).range(), 71..74);
+    }
+}

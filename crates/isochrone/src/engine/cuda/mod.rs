@@ -1,0 +1,36 @@
+//! The executor for NVIDIA GPUs, built without a toolkit and loaded only where there is one.
+//!
+//! Kernels stand beside the operations they belong to and are compiled by NVRTC when first used;
+//! products go through cuBLASLt; a whole update is one CUDA graph. All replicas (seeds) of a run
+//! are computed by the same launches: the grid's z is the replica, products are strided batches.
+//! No sum depends on which thread comes first, so two runs give the same bits.
+#![allow(unsafe_code)]
+
+mod arrangement;
+mod compiler;
+mod device;
+mod executor;
+mod graph;
+mod layout;
+mod libraries;
+#[cfg(test)]
+pub(crate) mod listing;
+mod machine;
+mod memory;
+mod optimizer;
+mod products;
+mod queue;
+mod sampler;
+
+#[cfg(test)]
+pub(crate) use compiler::tests::compile_here;
+pub use device::{Chosen, Device, Gpu};
+pub use executor::{BrokenLoss, CudaExecutor};
+pub use machine::Grid;
+pub use memory::{Buffer, Target};
+pub use products::{Factor, Finish, Precision};
+pub use queue::{Argument, Kernels, Queue};
+
+/// The CUDA sources of the executor itself.
+#[cfg(test)]
+pub(crate) const OWN_SOURCES: [&str; 2] = [sampler::SOURCE, optimizer::SOURCE];

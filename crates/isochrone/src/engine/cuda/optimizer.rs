@@ -1,0 +1,231 @@
+//! Adam, followers and the check for broken losses on the GPU.
+
+use super::machine::{Grid, Machine};
+use super::memory::{Buffer, Memory, Places};
+use super::queue::{Argument, Launch};
+use crate::engine::program::Pass;
+use crate::engine::{Adam, ArenaId, Program, Schedule, Window};
+use crate::error::Result;
+
+pub(super) const SOURCE: &str = include_str!("optimizer.cu");
+
+/// Blocks whose sums a norm is added from.
+const NORM_BLOCKS: usize = 128;
+/// Numbers of an arena's constants.
+const CONSTANTS: usize = 8;
+
+/// What `optimizer.cu` calls `Rule`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Rule {
+    rate: f64,
+    first_decay: f64,
+    second_decay: f64,
+    epsilon: f64,
+    clip: f64,
+    decay: f64,
+    from: u64,
+    until: u64,
+    schedule: u64,
+}
+
+impl Rule {
+    fn new(adam: &Adam, window: Window) -> Self {
+        Self {
+            rate: adam.learning_rate,
+            first_decay: adam.first_decay,
+            second_decay: adam.second_decay,
+            epsilon: adam.epsilon,
+            clip: adam.clip,
+            decay: adam.decay,
+            from: window.from,
+            until: window.until,
+            schedule: match adam.schedule {
+                Schedule::Constant => 0,
+                Schedule::Warmup => 1,
+                Schedule::Tail => 2,
+                Schedule::Cosine => 3,
+            },
+        }
+    }
+}
+
+/// The numbers of an arena on the GPU.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ArenaPlaces {
+    pub values: Buffer,
+    pub gradient: Buffer,
+    pub first: Buffer,
+    pub second: Buffer,
+    parts: Buffer,
+    counter: Buffer,
+    /// The norm of the gradient, in double precision.
+    pub norm: Buffer,
+}
+
+impl ArenaPlaces {
+    pub fn new(places: &mut Places, length: usize) -> Self {
+        Self {
+            values: places.one(length),
+            gradient: places.one(length),
+            first: places.one(length),
+            second: places.one(length),
+            parts: places.one(2 * NORM_BLOCKS),
+            counter: places.one(1),
+            norm: places.one(2),
+        }
+    }
+
+    /// The launch that finds the norm of the gradient.
+    pub fn norm_launch(&self) -> Launch {
+        let arguments = [
+            Argument::Read(self.gradient),
+            Argument::Write(self.parts),
+            Argument::Write(self.counter),
+            Argument::Write(self.norm),
+            Argument::size(self.gradient.length()),
+        ];
+        Launch::kernel("optimizer_norm", Grid::blocks(NORM_BLOCKS, 1, 256), &arguments)
+    }
+}
+
+/// Where the state of the optimizers stands.
+pub(super) struct OptimizerPlaces {
+    pub arenas: Vec<ArenaPlaces>,
+    /// Seed and step, two words each.
+    pub clock: Buffer,
+    /// Step (two words), pass + 1 and value of the first broken loss.
+    pub broken: Buffer,
+    constants: Buffer,
+}
+
+impl OptimizerPlaces {
+    pub fn new(places: &mut Places, program: &Program<f32>) -> Self {
+        let parameters = program.parameters();
+        let length = |arena: ArenaId| parameters.length(arena);
+        let arenas: Vec<ArenaPlaces> =
+            parameters.arenas().map(|arena| ArenaPlaces::new(places, length(arena))).collect();
+        let constants = places.one(CONSTANTS * arenas.len().max(1));
+        Self { arenas, clock: places.one(4), broken: places.one(4), constants }
+    }
+}
+
+/// The rules by which arenas move.
+pub(super) struct Optimizer {
+    rules: Memory,
+    losses: Memory,
+    /// (pass, arena, how), in the order of the rules.
+    steps: Vec<(usize, ArenaId, Adam)>,
+    passes: usize,
+}
+
+impl Optimizer {
+    /// Copies the rules of `program` to the GPU; `loss` is the place of a pass's loss.
+    pub fn new(
+        machine: &Machine,
+        program: &Program<f32>,
+        loss: impl Fn(&Pass) -> Buffer,
+    ) -> Result<Self> {
+        let (mut rules, mut steps) = (Vec::new(), Vec::new());
+        for (at, pass) in program.passes.iter().enumerate() {
+            for &(arena, adam) in &pass.arenas {
+                rules.push(Rule::new(&adam, pass.window));
+                steps.push((at, arena, adam));
+            }
+        }
+        let losses: Vec<u64> = program.passes.iter().map(|pass| loss(pass).offset as u64).collect();
+        Ok(Self {
+            rules: machine.filled(&rules)?,
+            losses: machine.filled(&losses)?,
+            steps,
+            passes: losses.len(),
+        })
+    }
+
+    /// The launch that makes the constants of the update `ahead` of the clock's.
+    pub fn begin(&self, places: &OptimizerPlaces, ahead: u64) -> Launch {
+        let arguments = [
+            Argument::Shared(self.rules.address),
+            Argument::size(self.steps.len()),
+            Argument::Read(places.clock),
+            Argument::Long(ahead),
+            Argument::Write(places.constants),
+        ];
+        Launch::kernel(
+            "optimizer_begin",
+            Grid::one(32 * self.steps.len().div_ceil(32).max(1)),
+            &arguments,
+        )
+    }
+
+    /// The launches that move the arenas of active passes.
+    pub fn descend(&self, places: &OptimizerPlaces, active: &[bool], launches: &mut Vec<Launch>) {
+        for (at, &(pass, arena, adam)) in self.steps.iter().enumerate() {
+            if !active[pass] {
+                continue;
+            }
+            let arena = &places.arenas[arena.0];
+            let clipped = adam.clip > 0.0;
+            if clipped {
+                launches.push(arena.norm_launch());
+            }
+            let count = arena.values.length();
+            let arguments = [
+                Argument::Write(arena.values),
+                Argument::Write(arena.first),
+                Argument::Write(arena.second),
+                Argument::Read(arena.gradient),
+                Argument::Read(places.constants.part(CONSTANTS * at, CONSTANTS)),
+                Argument::maybe(clipped.then_some(arena.norm)),
+                Argument::Wide(adam.clip),
+                Argument::size(count),
+            ];
+            launches.push(Launch::kernel(
+                "optimizer_step",
+                Grid::over(count.div_ceil(4)),
+                &arguments,
+            ));
+        }
+    }
+
+    /// The launch that records the first loss that is not finite.
+    pub fn check(
+        &self,
+        places: &OptimizerPlaces,
+        active: &[bool],
+        losses: &[Buffer],
+        at: (u64, u64),
+    ) -> Launch {
+        let (ahead, memory) = at;
+        let mask = active.iter().enumerate().map(|(pass, &on)| u64::from(on) << pass).sum();
+        let mut arguments = vec![
+            Argument::Shared(self.losses.address),
+            Argument::size(self.passes),
+            Argument::Long(mask),
+            Argument::Read(places.clock),
+            Argument::Long(ahead),
+            Argument::Shared(memory),
+            Argument::Write(places.broken),
+        ];
+        arguments.extend(losses.iter().map(|&loss| Argument::Touch(loss, false)));
+        Launch::kernel("optimizer_check", Grid::one(1), &arguments)
+    }
+}
+
+/// The launch that moves a follower.
+pub(super) fn follow(target: &ArenaPlaces, source: &ArenaPlaces, rate: f64) -> Launch {
+    let count = target.values.length();
+    let arguments = [
+        Argument::Write(target.values),
+        Argument::Read(source.values),
+        Argument::Float(rate as f32),
+        Argument::size(count),
+    ];
+    Launch::kernel("optimizer_follow", Grid::over(count), &arguments)
+}
+
+/// The launch that ends `count` updates.
+pub(super) fn advance(places: &OptimizerPlaces, count: u64) -> Launch {
+    let arguments = [Argument::Write(places.clock), Argument::Long(count)];
+    Launch::kernel("optimizer_advance", Grid::one(1), &arguments)
+}

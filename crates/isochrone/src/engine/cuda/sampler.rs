@@ -1,0 +1,322 @@
+//! Draws batches on the GPU, from data that live there: the draws of `data/sampler.rs`.
+
+use super::machine::{Grid, Machine};
+use super::memory::{Buffer, Memory, Places};
+use super::queue::{Argument, Launch};
+use crate::data::sampler::{
+    Column, End, First, NOISE_PURPOSE, ORDER_PURPOSE, ROWS_PURPOSE, Rows, RowsId, Sampler, Tables,
+};
+use crate::error::Result;
+
+pub(super) const SOURCE: &str = include_str!("sampler.cu");
+
+/// What `sampler.cu` calls `Data`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Data {
+    seen: u64,
+    states: u64,
+    actions: u64,
+    last_rows: u64,
+    starts: u64,
+    cumulative: u64,
+    waypoints: u64,
+    rows: u32,
+    start_count: u32,
+    table: u32,
+    waypoint_table: u32,
+    state_size: u32,
+    unused: u32,
+}
+
+/// What `sampler.cu` calls `Choice`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[repr(C)]
+struct Choice {
+    kind: u32,
+    from_one: u32,
+    clip: u32,
+    steps: u32,
+    /// The choice that gives the goal, and how many goals stand behind each other.
+    goal: u32,
+    depth: u32,
+    current: f64,
+    future: f64,
+    both: f64,
+    successor: f64,
+}
+
+impl Choice {
+    fn new(rows: Rows, before: &[Self]) -> Self {
+        let plain = Self::default();
+        let future = |law: crate::data::sampler::Offsets| Self {
+            kind: 2,
+            from_one: u32::from(law.from == First::One),
+            clip: u32::from(law.end == End::Clip),
+            ..plain
+        };
+        let after = |goal: RowsId| {
+            let goal = goal.place();
+            Self { goal: goal as u32, depth: 1 + before[goal].depth, ..plain }
+        };
+        match rows {
+            Rows::Start => plain,
+            Rows::Next => Self { kind: 1, ..plain },
+            Rows::Future(law) => future(law),
+            Rows::Mixed(mix, law) => Self {
+                kind: 3,
+                current: mix.current,
+                future: mix.future,
+                both: mix.future + mix.trajectory,
+                ..future(law)
+            },
+            Rows::Random => Self { kind: 4, ..plain },
+            Rows::Waypoint(law, goal) => Self { kind: 5, successor: law.successor, ..after(goal) },
+            Rows::Ahead(steps, goal) => Self { kind: 6, steps, ..goal.map_or(plain, after) },
+        }
+    }
+
+    fn all(rows: &[Rows]) -> Vec<Self> {
+        rows.iter().fold(Vec::new(), |mut before, &rows| {
+            before.push(Self::new(rows, &before));
+            before
+        })
+    }
+}
+
+/// What `sampler.cu` calls `Filler`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Filler {
+    kind: u32,
+    choice: u32,
+    width: u32,
+    purpose: u32,
+    order: u64,
+    out: u64,
+    /// The rows that are compared with, and the largest square of a distance that counts as none.
+    other: u32,
+    within: f32,
+}
+
+/// Where a batch and what is drawn for it stand.
+pub(super) struct Batches {
+    size: usize,
+    /// The columns in the order of the layout.
+    pub columns: Vec<Buffer>,
+    /// The rows drawn, choice after choice.
+    pub rows: Buffer,
+    words: Buffer,
+    orders: Buffer,
+}
+
+impl Batches {
+    /// Takes places for the draws of `sampler` into `columns`.
+    pub fn new(
+        places: &mut Places,
+        sampler: &Sampler<'_>,
+        columns: Vec<Buffer>,
+        size: usize,
+    ) -> Self {
+        let tables = sampler.tables();
+        let permuted = permuted(&tables).len();
+        Self {
+            size,
+            columns,
+            rows: places.one(size * tables.rows.len()),
+            words: places.one(size * permuted.max(1)),
+            orders: places.one(size * permuted.max(1)),
+        }
+    }
+}
+
+/// The columns that hold actions in another order, and the purposes of their draws.
+fn permuted(tables: &Tables<'_>) -> Vec<(usize, u32)> {
+    let columns = tables.columns.iter().enumerate();
+    let permuted = columns.filter(|(_, column)| matches!(column, Column::PermutedAction(..)));
+    permuted.map(|(at, _)| (at, u32::from(ORDER_PURPOSE) + at as u32)).collect()
+}
+
+/// A dataset on the GPU and the tables to draw from it.
+pub(super) struct Drawing {
+    data: Memory,
+    choices: Memory,
+    purposes: Memory,
+    fillers: Memory,
+    choice_count: usize,
+    permuted: usize,
+    widest: usize,
+    column_count: usize,
+    held: Vec<Memory>,
+}
+
+impl Drawing {
+    /// Copies the data of `sampler` to the GPU.
+    ///
+    /// # Errors
+    /// The GPU has no room.
+    pub fn new(machine: &Machine, sampler: &Sampler<'_>, batches: &Batches) -> Result<Self> {
+        let tables = sampler.tables();
+        let (data, held) = copied(machine, &tables)?;
+        let choices = Choice::all(tables.rows);
+        let purposes: Vec<u32> = permuted(&tables).iter().map(|&(_, purpose)| purpose).collect();
+        let fillers = fillers(&tables, batches);
+        Ok(Self {
+            data: machine.filled(&[data])?,
+            choices: machine.filled(&choices)?,
+            purposes: machine.filled(&purposes)?,
+            fillers: machine.filled(&fillers)?,
+            choice_count: choices.len(),
+            permuted: purposes.len(),
+            widest: fillers.iter().map(|filler| filler.width as usize).max().unwrap_or(0),
+            column_count: fillers.len(),
+            held,
+        })
+    }
+
+    /// Bytes of the GPU's memory that the data take.
+    pub fn bytes(&self) -> usize {
+        self.held.iter().map(|memory| memory.bytes).sum()
+    }
+
+    /// The launches that draw the batch of the update `ahead` of the clock's. `memory` is the
+    /// address of the block.
+    pub fn launches(
+        &self,
+        batches: &Batches,
+        clock: Buffer,
+        ahead: u64,
+        memory: u64,
+    ) -> Vec<Launch> {
+        let size = batches.size;
+        let clock = [Argument::Read(clock), Argument::Long(ahead)];
+        let mut launches = vec![self.draw(batches, clock)];
+        if self.permuted > 0 {
+            let order = [
+                Argument::Read(batches.words),
+                Argument::Write(batches.orders),
+                Argument::size(size),
+            ];
+            let grid = Grid::blocks((8 * size).div_ceil(GATHERS), self.permuted, GATHERS);
+            launches.push(Launch::kernel("sampler_order", grid, &order));
+        }
+        if self.column_count > 0 {
+            let mut gather = vec![
+                Argument::Shared(self.data.address),
+                Argument::Shared(self.fillers.address),
+                clock[0],
+                clock[1],
+                Argument::Read(batches.rows),
+                Argument::Read(batches.orders),
+                Argument::Shared(memory),
+                Argument::size(size),
+            ];
+            gather.extend(batches.columns.iter().map(|&column| Argument::Touch(column, true)));
+            let across = (size * self.widest).div_ceil(GATHERS);
+            let grid = Grid::blocks(across, self.column_count, GATHERS);
+            launches.push(Launch::kernel("sampler_gather", grid, &gather));
+        }
+        launches
+    }
+
+    /// The launch that draws rows, and the words that permutations are sorted by.
+    fn draw(&self, batches: &Batches, clock: [Argument; 2]) -> Launch {
+        let arguments = [
+            Argument::Shared(self.data.address),
+            Argument::Shared(self.choices.address),
+            Argument::Shared(self.purposes.address),
+            clock[0],
+            clock[1],
+            Argument::Write(batches.rows),
+            Argument::Write(batches.words),
+            Argument::size(self.choice_count),
+            Argument::size(batches.size),
+            Argument::Int(ROWS_PURPOSE.into()),
+        ];
+        let across = batches.size.div_ceil(DRAWS);
+        let grid = Grid::blocks(across, self.choice_count + self.permuted, DRAWS);
+        Launch::kernel("sampler_draw", grid, &arguments)
+    }
+}
+
+/// Copies a dataset and its tables to the GPU: what networks see of every state, and the states as
+/// they were recorded where a column compares them.
+fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<Memory>)> {
+    let dataset = tables.dataset;
+    let last_rows: Vec<u32> = (0..dataset.rows()).map(|row| dataset.last_row(row) as u32).collect();
+    let compared = |column: &Column| matches!(column, Column::Reached(_, _, Some(_)));
+    let states = if tables.columns.iter().any(compared) { dataset.states() } else { &[] };
+    let held = vec![
+        machine.filled(&seen(tables))?,
+        machine.filled(states)?,
+        machine.filled(dataset.actions())?,
+        machine.filled(&last_rows)?,
+        machine.filled(tables.starts)?,
+        machine.filled(tables.cumulative)?,
+        machine.filled(tables.waypoints)?,
+    ];
+    let address = |at: usize| -> u64 { held[at].address };
+    let data = Data {
+        seen: address(0),
+        states: address(1),
+        actions: address(2),
+        last_rows: address(3),
+        starts: address(4),
+        cumulative: address(5),
+        waypoints: address(6),
+        rows: dataset.rows() as u32,
+        start_count: tables.starts.len() as u32,
+        table: tables.cumulative.len() as u32,
+        waypoint_table: tables.waypoints.len() as u32,
+        state_size: dataset.state_size() as u32,
+        unused: 0,
+    };
+    Ok((data, held))
+}
+
+/// What networks see of every state: normalized, features and all, by the CPU's own code.
+fn seen(tables: &Tables<'_>) -> Vec<f32> {
+    let width = tables.normalization.width();
+    let mut seen = vec![0.0; tables.dataset.rows() * width];
+    for (row, target) in seen.chunks_exact_mut(width).enumerate() {
+        tables.normalization.apply(tables.dataset.state(row), target);
+    }
+    seen
+}
+
+/// Threads of a block that draws, and of one that gathers.
+const DRAWS: usize = 64;
+const GATHERS: usize = 256;
+
+fn fillers(tables: &Tables<'_>, batches: &Batches) -> Vec<Filler> {
+    let permuted = permuted(tables);
+    let (states, actions) = (tables.normalization.width(), tables.dataset.action_size());
+    let filler = |(at, column): (usize, &Column)| {
+        let (kind, choice, width) = match *column {
+            Column::State(choice) => (0, choice.place(), states),
+            Column::Action(choice) => (1, choice.place(), actions),
+            Column::PermutedAction(choice, _) => (2, choice.place(), actions),
+            Column::RolledAction(choice) => (3, choice.place(), actions),
+            Column::Noise(width) => (4, 0, width),
+            Column::Gap(choice) => (5, choice.place(), 1),
+            Column::Reached(choice, _, _) => (6, choice.place(), 1),
+        };
+        let (other, within) = match *column {
+            Column::Reached(_, goal, radius) => {
+                (goal.place(), radius.map_or(-1.0, |radius| radius * radius))
+            }
+            _ => (0, -1.0),
+        };
+        Filler {
+            kind,
+            choice: choice as u32,
+            width: width as u32,
+            purpose: u32::from(NOISE_PURPOSE) + at as u32,
+            order: permuted.iter().position(|&(column, _)| column == at).unwrap_or(0) as u64,
+            out: batches.columns[at].offset as u64,
+            other: other as u32,
+            within,
+        }
+    };
+    tables.columns.iter().enumerate().map(filler).collect()
+}

@@ -1,0 +1,217 @@
+//! Checks of all kernels that need no GPU: they compile, and every launch fits its kernel.
+
+use crate::data::sampler::{Column, Layout, Offsets, Rows};
+use crate::engine::cuda::listing::{listing, sources};
+use crate::engine::cuda::{Argument, OWN_SOURCES, compile_here};
+use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Value, Window};
+use crate::ops::{
+    Activation, AdvantageWeights, Directions, Iqe, Linear, Mrn, Multiplier, Norm, Scale,
+    Standardize, Targets, Term,
+};
+
+const BATCH: usize = 24;
+const STATE: usize = 5;
+
+/// A program in the making: values that depend on parameters, and a sum of everything declared.
+struct Bench {
+    program: Program<f32>,
+    arena: ArenaId,
+    /// Width and parameters of layers that are not applied yet.
+    layers: Vec<(usize, [Parameter; 4])>,
+    mix: Parameter,
+    terms: Vec<Term>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut parameters = Parameters::default();
+        let arena = parameters.arena("free");
+        let mut one = |rows: usize, columns: usize| {
+            parameters.add(arena, "free", (rows, columns), Initial::Uniform(1.0))
+        };
+        let widths = [[1, 3, 4, 6, 8, 16, 24]; 9].concat();
+        let layer = |&width: &usize| {
+            (width, [one(STATE, width), one(1, width), one(1, width), one(1, width)])
+        };
+        let layers = widths.iter().map(layer).collect();
+        let mix = one(1, 1);
+        let program = Program::new(parameters, BATCH, STATE, 3);
+        Self { program, arena, layers, mix, terms: Vec::new() }
+    }
+
+    /// A matrix of `width` columns: a layer over the states of some rows.
+    fn free(&mut self, width: usize, rows: Rows, activation: Activation, norm: Norm) -> Value {
+        let rows = self.program.rows(rows);
+        let input = self.program.column(Column::State(rows));
+        let unused = self.layers.iter().position(|layer| layer.0 == width).unwrap();
+        let parameters = self.layers.swap_remove(unused).1;
+        let shape = Linear { inputs: STATE, outputs: width, activation, norm };
+        let count = if norm == Norm::Layer { 4 } else { 2 };
+        self.program.linear(shape, input, &parameters[..count])
+    }
+
+    fn pair(&mut self, width: usize) -> (Value, Value) {
+        let goals = Rows::Future(Offsets::default());
+        let start = self.free(width, Rows::Start, Activation::Identity, Norm::None);
+        (start, self.free(width, goals, Activation::Identity, Norm::None))
+    }
+
+    /// Lets the loss depend on a value.
+    fn use_up(&mut self, value: Value) {
+        let of = match (value.rows, value.columns) {
+            (1, 1) => value,
+            _ => self.program.mean(value, Scale::Spread),
+        };
+        self.terms.push(Term::new(1.0, of));
+    }
+
+    fn layers(&mut self) {
+        for activation in
+            [Activation::Identity, Activation::Relu, Activation::Gelu, Activation::Swish]
+        {
+            for norm in [Norm::None, Norm::Layer] {
+                let value = self.free(8, Rows::Random, activation, norm);
+                self.use_up(value);
+            }
+        }
+    }
+
+    fn heads(&mut self) {
+        for (components, half) in [(1, 8), (2, 4)] {
+            let (from, to) = self.pair(16);
+            let shape = Mrn { components, maxima: half, squares: half };
+            let pairs = self.program.mrn(shape, from, to);
+            let rows = self.program.mrn_by_row(shape, from, to);
+            self.use_up(pairs);
+            self.use_up(rows);
+        }
+        let (from, to) = self.pair(24);
+        let shape = Iqe { groups: 3, size: 8 };
+        let pairs = self.program.iqe(shape, self.mix, from, to);
+        let rows = self.program.iqe_by_row(shape, self.mix, from, to);
+        self.use_up(pairs);
+        self.use_up(rows);
+    }
+
+    fn critics(&mut self) {
+        let (from, to) = self.pair(4);
+        let potential = self.free(1, Rows::Random, Activation::Identity, Norm::None);
+        let products = self.program.inner_products(from, to, 0.7);
+        for potential in [None, Some(potential)] {
+            let logits = self.program.scores(potential, products, 0.7);
+            for directions in [Directions::Symmetric, Directions::Forward, Directions::Binary] {
+                let loss = self.program.info_nce(logits, directions);
+                self.use_up(loss);
+            }
+        }
+        let target = self.program.targets(potential, products, Targets::Clamped);
+        let (excess, shortfall) =
+            (self.program.excess(products, target), self.program.shortfall(products, target));
+        let (multiplier, share) = (
+            self.program.multiplier(Multiplier::Floored, self.mix),
+            self.program.negative_share(potential, products),
+        );
+        for value in [excess, shortfall, multiplier, share] {
+            self.use_up(value);
+        }
+        let several = self.program.log_mean_exp(&[from, to, from]);
+        let rows = self.program.inner_products_by_row(several, to, 1.0);
+        self.use_up(rows);
+    }
+
+    fn policies(&mut self) {
+        let noise = self.program.column(Column::Noise(3));
+        let action = self.program.column(Column::Action(Layout::START));
+        let mean = self.free(3, Rows::Start, Activation::Identity, Norm::None);
+        let statistics = self.free(6, Rows::Start, Activation::Identity, Norm::None);
+        let clipped = self.program.clip(mean);
+        let sample = self.program.tanh_sample(statistics, noise);
+        let joined = self.program.join(&[clipped, sample, mean, clipped, statistics]);
+        let constant = self.program.gaussian(mean, action, 0.5);
+        let squashed = self.program.tanh_gaussian(statistics, action);
+        let weights =
+            AdvantageWeights { inverse_temperature: 3.0, standardize: Standardize::Batch };
+        let loss = self.program.advantage_regression(constant, squashed, squashed, weights);
+        for value in [joined, constant, squashed, loss] {
+            self.use_up(value);
+        }
+    }
+
+    /// A program with every operation in it.
+    fn everything() -> Program<f32> {
+        let mut bench = Self::new();
+        bench.layers();
+        bench.heads();
+        bench.critics();
+        bench.policies();
+        let loss = bench.program.combine(&bench.terms);
+        let window = Window { from: 0, until: 10 };
+        bench.program.descend("all", loss, &[(bench.arena, Adam::default())], window);
+        bench.program
+    }
+}
+
+/// The kernels of a source: name, and of every argument the letter of its kind.
+fn signatures(source: &str) -> Vec<(String, String)> {
+    let kind = |argument: &str| match argument {
+        _ if argument.contains('*') => 'p',
+        _ if argument.contains("u64") => 'l',
+        _ if argument.contains("double") => 'w',
+        _ if argument.contains("float") => 'f',
+        _ if argument.contains("long long") => 's',
+        _ => 'i',
+    };
+    let kernels = source.split("extern \"C\" __global__ void").skip(1).map(|text| {
+        let bounded = text.trim_start().strip_prefix("__launch_bounds__(");
+        let text = bounded.map_or(text, |rest| rest.split_once(')').unwrap().1);
+        let (name, rest) = text.split_once('(').unwrap();
+        let arguments = rest.split_once(')').unwrap().0.split(',').map(kind).collect();
+        (name.trim().to_owned(), arguments)
+    });
+    kernels.collect()
+}
+
+#[test]
+fn every_kernel_compiles_beside_all_others() {
+    let mut sources = sources(&Bench::everything());
+    sources.extend(OWN_SOURCES);
+    sources.sort_unstable();
+    sources.dedup();
+    if let Some(image) = compile_here(&sources) {
+        assert!(image.len() > 10_000, "{} bytes", image.len());
+    }
+}
+
+#[test]
+fn every_operation_has_kernels_and_every_launch_fits_its_kernel() {
+    let program = Bench::everything();
+    let known: Vec<(String, String)> =
+        sources(&program).iter().flat_map(|source| signatures(source)).collect();
+    let launches = listing(&program).unwrap();
+    assert!(launches.len() > 60, "{} launches", launches.len());
+    for (name, grid, arguments) in &launches {
+        let kinds = arguments.iter().filter_map(|argument| match argument {
+            Argument::Read(_)
+            | Argument::Write(_)
+            | Argument::Part(..)
+            | Argument::Absent
+            | Argument::Shared(_) => Some('p'),
+            Argument::Touch(..) => None,
+            Argument::Int(_) => Some('i'),
+            Argument::Long(_) => Some('l'),
+            Argument::Float(_) => Some('f'),
+            Argument::Wide(_) => Some('w'),
+        });
+        let kinds: String = kinds.chain(['s']).collect();
+        let signature = known.iter().find(|(known, _)| known == name);
+        assert_eq!(signature.map(|(_, kinds)| kinds.as_str()), Some(kinds.as_str()), "{name}");
+        assert!(grid.blocks.0 > 0 && grid.blocks.1 > 0 && grid.threads <= 1024, "{name}");
+    }
+    let unused: Vec<&str> = known
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .filter(|name| !launches.iter().any(|launch| launch.0 == *name))
+        .filter(|name| !name.ends_with("_large"))
+        .collect();
+    assert!(unused.is_empty(), "kernels that nothing launches: {unused:?}");
+}

@@ -1,0 +1,160 @@
+//! The MRN distance on the GPU: pairs in tiles forward, a gather for each side backward.
+
+use super::{ByRow, Mrn, Pairwise};
+use crate::engine::{Argument, Grid, Kernels, Queue, Target};
+
+const SOURCE: &str = include_str!("../mrn.cu");
+
+/// With more pairs than these the tiles of one block are larger.
+const MANY_PAIRS: usize = 400_000;
+/// Threads of a block of pairs.
+const THREADS: usize = 128;
+/// Coordinates of the norm that one block of the backward half has.
+const NORM_COORDINATES: usize = 32;
+/// Coordinates of the maximum that one block of the backward half has.
+const MAXIMUM_COORDINATES: usize = 256;
+
+impl Mrn {
+    fn arguments(&self) -> [Argument; 3] {
+        [self.components, self.maxima, self.squares].map(Argument::size)
+    }
+}
+
+impl Pairwise {
+    fn many(&self) -> bool {
+        self.rows * self.columns > MANY_PAIRS
+    }
+
+    /// Whether rows of all halves begin at multiples of four numbers.
+    fn wide(&self, queue: &Queue<'_>) -> bool {
+        let Mrn { maxima, squares, .. } = self.shape;
+        let aligned = (0..2).all(|at| queue.input(at).is_aligned());
+        aligned && maxima.is_multiple_of(4) && squares.is_multiple_of(4)
+    }
+
+    /// Queues the norm's half of the gradient by the starts (0) or the ends (1).
+    fn norms(&self, queue: &mut Queue<'_>, at: usize, target: Target) {
+        let mut arguments = vec![
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.output_gradient()),
+            Argument::Read(queue.kept(0)),
+            Argument::Part(target.buffer, 2),
+            Argument::keep(Some(target)),
+            Argument::size(self.rows),
+            Argument::size(self.columns),
+        ];
+        arguments.extend(self.shape.arguments());
+        let (names, (items, threads)) = if self.many() {
+            (["mrn_start_norms_large", "mrn_end_norms_large"], (32, 256))
+        } else {
+            (["mrn_start_norms_small", "mrn_end_norms_small"], (16, 512))
+        };
+        let tiles = self.shape.components * self.shape.squares.div_ceil(NORM_COORDINATES);
+        let count = [self.rows, self.columns][at];
+        queue.launch(names[at], Grid::blocks(count.div_ceil(items), tiles, threads), &arguments);
+    }
+
+    /// Queues the maximum's half of the gradient by the starts (0) or the ends (1).
+    fn maxima(&self, queue: &mut Queue<'_>, at: usize, target: Target) {
+        let mut arguments = vec![
+            Argument::Read(queue.output_gradient()),
+            Argument::Read(queue.kept(1)),
+            Argument::Part(target.buffer, 1),
+            Argument::keep(Some(target)),
+            Argument::size(self.rows),
+            Argument::size(self.columns),
+        ];
+        arguments.extend(self.shape.arguments());
+        let tiles = self.shape.components * self.shape.maxima.div_ceil(MAXIMUM_COORDINATES);
+        let count = [self.rows, self.columns][at];
+        let name = ["mrn_start_maxima", "mrn_end_maxima"][at];
+        queue.launch(name, Grid::blocks(count.div_ceil(4), tiles, 256), &arguments);
+    }
+}
+
+impl Kernels for Pairwise {
+    fn source(&self) -> &'static str {
+        SOURCE
+    }
+
+    /// A norm and an index for every pair and component.
+    fn kept(&self) -> Vec<usize> {
+        vec![self.rows * self.columns * self.shape.components; 2]
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let mut arguments = vec![
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(queue.output()),
+            Argument::Write(queue.kept(0)),
+            Argument::Write(queue.kept(1)),
+            Argument::size(self.rows),
+            Argument::size(self.columns),
+        ];
+        arguments.extend(self.shape.arguments());
+        arguments.push(Argument::Int(self.wide(queue).into()));
+        let (name, side) =
+            if self.many() { ("mrn_forward_large", 32) } else { ("mrn_forward_small", 16) };
+        let (x, y) = (self.columns.div_ceil(side), self.rows.div_ceil(side));
+        queue.launch(name, Grid::blocks(x, y, THREADS), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        for at in 0..2 {
+            if let Some(target) = queue.input_target(at) {
+                if self.shape.maxima > 0 {
+                    self.maxima(queue, at, target);
+                }
+                if self.shape.squares > 0 {
+                    self.norms(queue, at, target);
+                }
+            }
+        }
+    }
+}
+
+impl Kernels for ByRow {
+    fn source(&self) -> &'static str {
+        SOURCE
+    }
+
+    /// A norm and an index for every row and component.
+    fn kept(&self) -> Vec<usize> {
+        vec![self.rows * self.shape.components; 2]
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let mut arguments = vec![
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(queue.output()),
+            Argument::Write(queue.kept(0)),
+            Argument::Write(queue.kept(1)),
+            Argument::size(self.rows),
+        ];
+        arguments.extend(self.shape.arguments());
+        let grid = Grid::blocks((32 * self.rows).div_ceil(THREADS), 1, THREADS);
+        queue.launch("mrn_by_row_forward", grid, &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (starts, ends) = (queue.input_target(0), queue.input_target(1));
+        let mut arguments = vec![
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.output_gradient()),
+            Argument::Read(queue.kept(0)),
+            Argument::Read(queue.kept(1)),
+            Argument::target(starts),
+            Argument::keep(starts),
+            Argument::target(ends),
+            Argument::keep(ends),
+            Argument::size(self.rows),
+        ];
+        arguments.extend(self.shape.arguments());
+        let grid = Grid::over(self.rows * self.shape.width());
+        queue.launch("mrn_by_row_backward", grid, &arguments);
+    }
+}
