@@ -104,7 +104,7 @@ impl Recorder<'_> {
             .map(|array| (array.name, array.width, array.values.as_slice()))
             .collect();
         let dataset = &recorded.recording.dataset;
-        npz::write_observations(path, dataset, &further)?;
+        npz::write_with(path, dataset, &further)?;
         say(&format!(
             "wrote     {}: {}, {} episodes, {} rows, {} rows a second",
             path.display(),

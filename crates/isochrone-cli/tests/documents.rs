@@ -17,9 +17,14 @@ fn read(name: &str) -> String {
 /// The lines of the blocks marked `sh`, of every document.
 fn commands() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for name in
-        ["README.md", "docs/formats.md", "docs/paper.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
-    {
+    for name in [
+        "README.md",
+        "docs/formats.md",
+        "docs/paper.md",
+        "docs/choosing.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+    ] {
         let text = read(name);
         let blocks = text.split("```").skip(1).step_by(2);
         for block in blocks.filter_map(|block| block.strip_prefix("sh\n")) {

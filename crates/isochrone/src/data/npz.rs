@@ -257,26 +257,22 @@ fn lengths(ends: &[bool]) -> Result<Vec<usize>> {
 /// # Errors
 /// [`Error::Disk`] where the system refuses.
 pub fn write(path: &Path, dataset: &Dataset) -> Result<()> {
-    write_as(path, STATES[0], dataset, &[])
+    write_with(path, dataset, &[])
 }
 
 /// An array beside the dataset's own: its key, the numbers in a row, and its rows.
 pub type Further<'a> = (&'a str, usize, &'a [f32]);
 
-/// As [`write`], with OGBench's key for states and `further` arrays beside them.
+/// As [`write`], with `further` arrays beside the dataset's own.
 ///
 /// # Errors
 /// As [`write`].
 ///
 /// # Panics
 /// Where an array has not as many rows as the dataset.
-pub fn write_observations(path: &Path, dataset: &Dataset, further: &[Further<'_>]) -> Result<()> {
-    write_as(path, STATES[1], dataset, further)
-}
-
-fn write_as(path: &Path, key: &str, dataset: &Dataset, further: &[Further<'_>]) -> Result<()> {
+pub fn write_with(path: &Path, dataset: &Dataset, further: &[Further<'_>]) -> Result<()> {
     let temporary = beside(path);
-    let written = write_file(&temporary, key, dataset, further)
+    let written = write_file(&temporary, dataset, further)
         .map_err(|error| Error::disk("write", path, error))
         .and_then(|()| {
             std::fs::rename(&temporary, path).map_err(|e| Error::disk("rename", path, e))
@@ -304,16 +300,11 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-fn write_file(
-    path: &Path,
-    key: &str,
-    dataset: &Dataset,
-    further: &[Further<'_>],
-) -> io::Result<()> {
+fn write_file(path: &Path, dataset: &Dataset, further: &[Further<'_>]) -> io::Result<()> {
     let file = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut archive = ZipWriter::new(Held { file, position: 0, failed: None });
     let (rows, size) = (dataset.rows(), dataset.action_size());
-    write_matrix(&mut archive, key, dataset.states(), &[rows, dataset.state_size()])?;
+    write_matrix(&mut archive, STATES[1], dataset.states(), &[rows, dataset.state_size()])?;
     if dataset.choices().is_some() {
         archive.start_file(format!("{ACTIONS}.npy"), options(8 * rows))?;
         npy::write_header(&mut archive, npy::Item::Int64, &[rows])?;
