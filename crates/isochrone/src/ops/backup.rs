@@ -4,7 +4,9 @@
 //! d − d' itself, whose slope does not explode. The loss is a mean over all pairs and one over
 //! matching pairs, weighed against each other.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 /// How a backup is weighed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,6 +51,10 @@ impl<T: Scalar> Operation<T> for BackupLoss {
         "backup"
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+
     fn saved(&self) -> usize {
         self.size * self.size
     }
@@ -81,6 +87,48 @@ impl<T: Scalar> Operation<T> for BackupLoss {
         if let Some(target) = run.input_gradient(0) {
             target.iter_mut().zip(&*slopes).for_each(|(t, &slope)| *t += upstream * slope);
         }
+    }
+}
+
+impl Kernels for BackupLoss {
+    fn source(&self) -> &'static str {
+        include_str!("backup.cu")
+    }
+
+    /// The slopes, the sums of rows, and a counter.
+    fn kept(&self) -> Vec<usize> {
+        vec![self.size * self.size, self.size, 1]
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let (all, matching) = self.weights::<f32>();
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.input(2)),
+            Argument::Write(queue.output()),
+            Argument::Write(queue.kept(0)),
+            Argument::Write(queue.kept(1)),
+            Argument::Write(queue.kept(2)),
+            Argument::size(self.size),
+            Argument::Wide(self.shape.discount),
+            Argument::Float(self.shape.cutoff as f32),
+            Argument::Float(all),
+            Argument::Float(matching),
+        ];
+        queue.launch("backup_forward", Grid::blocks(self.size, 1, 256), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (target, count) = (queue.input_target(0), self.size * self.size);
+        let arguments = [
+            Argument::Read(queue.output_gradient()),
+            Argument::Read(queue.kept(0)),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(count),
+        ];
+        queue.launch("backup_backward", Grid::over(count), &arguments);
     }
 }
 

@@ -2,7 +2,9 @@
 //! until the goal is reached; a target, through which no gradient flows. It may be held to
 //! [−1/(1−γ), 0], where every value lies.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 /// How a value follows from its successor's.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,6 +30,10 @@ impl<T: Scalar> Operation<T> for Bootstrap {
         "bootstrap"
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         let pairs = run.input(0).iter().zip(run.input(1));
         for (out, (&next, &reached)) in run.output.iter_mut().zip(pairs) {
@@ -36,6 +42,28 @@ impl<T: Scalar> Operation<T> for Bootstrap {
     }
 
     fn backward(&self, _run: Backward<'_, T>) {}
+}
+
+impl Kernels for Bootstrap {
+    fn source(&self) -> &'static str {
+        include_str!("bootstrap.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let output = queue.output();
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(output),
+            Argument::size(output.length()),
+            Argument::Float(self.discount as f32),
+            Argument::Int(self.held.into()),
+            Argument::Float((-1.0 / (1.0 - self.discount)) as f32),
+        ];
+        queue.launch("bootstrap_forward", Grid::over(output.length()), &arguments);
+    }
+
+    fn backward(&self, _queue: &mut Queue<'_>) {}
 }
 
 impl<T: Scalar> Program<T> {

@@ -1,7 +1,9 @@
 //! log π(a) = Σ_i a_i (l_i − LSE l), row by row: the log-likelihood of a one-hot action under logits
 //! l; and the one-hot of the largest logit, through which no gradient flows.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 /// The place of the largest number, the first of equals.
 pub(crate) fn largest<T: Scalar>(numbers: &[T]) -> usize {
@@ -30,6 +32,10 @@ struct LogLikelihood {
 impl<T: Scalar> Operation<T> for LogLikelihood {
     fn name(&self) -> &'static str {
         "categorical"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -66,11 +72,64 @@ impl<T: Scalar> Operation<T> for MostLikely {
         "most_likely"
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         write_one_hot(run.input(0), self.width, run.output);
     }
 
     fn backward(&self, _run: Backward<'_, T>) {}
+}
+
+impl Kernels for LogLikelihood {
+    fn source(&self) -> &'static str {
+        include_str!("categorical.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(queue.output()),
+            Argument::size(queue.rows()),
+            Argument::size(self.width),
+        ];
+        queue.launch("categorical_forward", Grid::over(queue.rows()), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let target = queue.input_target(0);
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.output_gradient()),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(queue.rows()),
+            Argument::size(self.width),
+        ];
+        queue.launch("categorical_backward", Grid::over(queue.rows()), &arguments);
+    }
+}
+
+impl Kernels for MostLikely {
+    fn source(&self) -> &'static str {
+        include_str!("categorical.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Write(queue.output()),
+            Argument::size(queue.rows()),
+            Argument::size(self.width),
+        ];
+        queue.launch("categorical_most_likely", Grid::over(queue.rows()), &arguments);
+    }
+
+    fn backward(&self, _queue: &mut Queue<'_>) {}
 }
 
 impl<T: Scalar> Program<T> {

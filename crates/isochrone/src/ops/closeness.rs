@@ -1,12 +1,18 @@
 //! mean (e^{−d} − 1)²: pulls distances to 0, more gently the farther they are.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 struct Closeness;
 
 impl<T: Scalar> Operation<T> for Closeness {
     fn name(&self) -> &'static str {
         "closeness"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -28,6 +34,31 @@ impl<T: Scalar> Operation<T> for Closeness {
                 *target += share * (T::ONE - near) * near;
             }
         }
+    }
+}
+
+impl Kernels for Closeness {
+    fn source(&self) -> &'static str {
+        include_str!("closeness.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let (input, output) = (queue.input(0), queue.output());
+        let arguments =
+            [Argument::Read(input), Argument::Write(output), Argument::size(input.length())];
+        queue.launch("closeness_forward", Grid::one(512), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (input, target) = (queue.input(0), queue.input_target(0));
+        let arguments = [
+            Argument::Read(input),
+            Argument::Read(queue.output_gradient()),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(input.length()),
+        ];
+        queue.launch("closeness_backward", Grid::over(input.length()), &arguments);
     }
 }
 

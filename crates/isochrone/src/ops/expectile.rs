@@ -3,7 +3,9 @@
 //! With κ = ½ everywhere and twice the weight it is the mean squared error. Targets and advantages
 //! are held.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 struct Expectile {
     /// κ; none weighs every row by one.
@@ -25,6 +27,10 @@ impl<T: Scalar> Operation<T> for Expectile {
         "expectile"
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         let (prediction, target, advantage) = (run.input(0), run.input(1), run.input(2));
         let mut sum = T::ZERO;
@@ -42,6 +48,40 @@ impl<T: Scalar> Operation<T> for Expectile {
                 *gradient += share * self.weight(advantage[at]) * (prediction[at] - target[at]);
             }
         }
+    }
+}
+
+impl Expectile {
+    /// The weights of negative and of other advantages.
+    fn weights(&self) -> [Argument; 2] {
+        [-1.0f32, 1.0].map(|advantage| Argument::Float(self.weight(advantage)))
+    }
+}
+
+impl Kernels for Expectile {
+    fn source(&self) -> &'static str {
+        include_str!("expectile.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let mut arguments: Vec<Argument> =
+            (0..3).map(|at| Argument::Read(queue.input(at))).collect();
+        arguments.push(Argument::Write(queue.output()));
+        arguments.push(Argument::size(queue.input(0).length()));
+        arguments.extend(self.weights());
+        queue.launch("expectile_forward", Grid::one(512), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (target, count) = (queue.input_target(0), queue.input(0).length());
+        let mut arguments: Vec<Argument> =
+            (0..3).map(|at| Argument::Read(queue.input(at))).collect();
+        arguments.push(Argument::Read(queue.output_gradient()));
+        arguments.push(Argument::target(target));
+        arguments.push(Argument::keep(target));
+        arguments.push(Argument::size(count));
+        arguments.extend(self.weights());
+        queue.launch("expectile_backward", Grid::over(count), &arguments);
     }
 }
 

@@ -1,6 +1,8 @@
 //! min(x, y) or max(x, y), entry by entry; the gradient goes to the one chosen, to x where equal.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 /// Which of two numbers is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,10 @@ impl<T: Scalar> Operation<T> for Extremum {
         "extremum"
     }
 
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         let pairs = run.input(0).iter().zip(run.input(1));
         for (out, (&first, &second)) in run.output.iter_mut().zip(pairs) {
@@ -46,6 +52,42 @@ impl<T: Scalar> Operation<T> for Extremum {
                     }
                 }
             }
+        }
+    }
+}
+
+impl Kernels for Extremum {
+    fn source(&self) -> &'static str {
+        include_str!("extremum.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let output = queue.output();
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(output),
+            Argument::size(output.length()),
+            Argument::Int((*self == Self::Largest).into()),
+        ];
+        queue.launch("extremum_forward", Grid::over(output.length()), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let gradient = queue.output_gradient();
+        for side in 0..2 {
+            let Some(target) = queue.input_target(side) else { continue };
+            let arguments = [
+                Argument::Read(queue.input(0)),
+                Argument::Read(queue.input(1)),
+                Argument::Read(gradient),
+                Argument::Write(target.buffer),
+                Argument::keep(Some(target)),
+                Argument::size(side),
+                Argument::size(gradient.length()),
+                Argument::Int((*self == Self::Largest).into()),
+            ];
+            queue.launch("extremum_backward", Grid::over(gradient.length()), &arguments);
         }
     }
 }

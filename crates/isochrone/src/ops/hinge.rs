@@ -1,6 +1,8 @@
 //! mean relu(d − b)²: what distances exceed a bound by.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 struct Hinge {
     bound: f64,
@@ -9,6 +11,10 @@ struct Hinge {
 impl<T: Scalar> Operation<T> for Hinge {
     fn name(&self) -> &'static str {
         "hinge"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -29,6 +35,36 @@ impl<T: Scalar> Operation<T> for Hinge {
                 *target += share * (distance - bound).at_least(T::ZERO);
             }
         }
+    }
+}
+
+impl Kernels for Hinge {
+    fn source(&self) -> &'static str {
+        include_str!("hinge.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let (input, output) = (queue.input(0), queue.output());
+        let arguments = [
+            Argument::Read(input),
+            Argument::Write(output),
+            Argument::size(input.length()),
+            Argument::Float(self.bound as f32),
+        ];
+        queue.launch("hinge_forward", Grid::one(512), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (input, target) = (queue.input(0), queue.input_target(0));
+        let arguments = [
+            Argument::Read(input),
+            Argument::Read(queue.output_gradient()),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(input.length()),
+            Argument::Float(self.bound as f32),
+        ];
+        queue.launch("hinge_backward", Grid::over(input.length()), &arguments);
     }
 }
 

@@ -1,12 +1,13 @@
 //! Checks of all kernels that need no GPU: they compile, and every launch fits its kernel.
 
-use crate::data::sampler::{Column, Layout, Offsets, Rows};
-use crate::engine::cuda::listing::{listing, sources};
+use crate::algorithms::{Algorithm, Config, Problem};
+use crate::data::sampler::{Column, Layout, Offsets, Rows, Waypoints};
+use crate::engine::cuda::listing::{Listed, listing, sources};
 use crate::engine::cuda::{Argument, OWN_SOURCES, compile_here};
 use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Value, Window};
 use crate::ops::{
-    Activation, AdvantageWeights, Directions, Iqe, Linear, Mrn, Multiplier, Norm, Scale,
-    Standardize, Targets, Term,
+    Activation, AdvantageWeights, Backup, Bootstrap, Directions, Extremum, Iqe, Linear, Mrn,
+    Multiplier, Norm, Push, Scale, Standardize, Targets, Term,
 };
 
 const BATCH: usize = 24;
@@ -137,13 +138,55 @@ impl Bench {
         }
     }
 
-    /// A program with every operation in it.
+    fn values(&mut self) {
+        let waypoints = self.program.rows(Rows::Waypoint(Waypoints::default(), Layout::START));
+        let ahead = self.program.rows(Rows::Ahead(2, Some(waypoints)));
+        let gap = self.program.column(Column::Gap(waypoints));
+        let reached = self.program.column(Column::Reached(waypoints, ahead, Some(0.1)));
+        let (from, to) = self.pair(4);
+        let (one, other) = self.pair(1);
+        let distances = self.program.inner_products(from, to, 1.0);
+        let backup = Backup { discount: 0.9, cutoff: 2.0, diagonal: 0.5 };
+        let backup = self.program.backup(backup, distances, distances, gap);
+        let form = Bootstrap { discount: 0.9, held: true };
+        let target = self.program.bootstrap(form, one, reached);
+        let sphere = self.program.sphere(from);
+        let sum = self.program.weighted_sum(&[(1.0, one), (0.5, other), (2.0, one)]);
+        let least = self.program.extremum(Extremum::Least, sum, other);
+        let losses = [
+            backup,
+            sphere,
+            least,
+            self.program.expectile(one, target, other, 0.9),
+            self.program.squared_error(other, target),
+            self.program.closeness(one),
+            self.program.hinge(one, 0.2),
+            self.program.push(Push { offset: 2.0, scale: 3.0 }, one),
+            self.program.recursive_classification(one, other, sum, 0.9),
+            self.program.multiplier(Multiplier::Exponential, self.mix),
+        ];
+        losses.into_iter().for_each(|value| self.use_up(value));
+    }
+
+    fn choices(&mut self) {
+        let logits = self.free(3, Rows::Start, Activation::Identity, Norm::None);
+        let action = self.program.column(Column::Action(Layout::START));
+        let likely = self.program.most_likely(logits);
+        let likelihood = self.program.categorical(logits, action);
+        let joined = self.program.join(&[likely, logits]);
+        self.use_up(likelihood);
+        self.use_up(joined);
+    }
+
+    /// A program with every operation in it that has kernels.
     fn everything() -> Program<f32> {
         let mut bench = Self::new();
         bench.layers();
         bench.heads();
         bench.critics();
         bench.policies();
+        bench.values();
+        bench.choices();
         let loss = bench.program.combine(&bench.terms);
         let window = Window { from: 0, until: 10 };
         bench.program.descend("all", loss, &[(bench.arena, Adam::default())], window);
@@ -182,13 +225,9 @@ fn every_kernel_compiles_beside_all_others() {
     }
 }
 
-#[test]
-fn every_operation_has_kernels_and_every_launch_fits_its_kernel() {
-    let program = Bench::everything();
-    let known: Vec<(String, String)> =
-        sources(&program).iter().flat_map(|source| signatures(source)).collect();
-    let launches = listing(&program).unwrap();
-    assert!(launches.len() > 60, "{} launches", launches.len());
+/// Checks that every launch has the arguments its kernel declares.
+fn fit(program: &Program<f32>, known: &[(String, String)]) -> Vec<Listed> {
+    let launches = listing(program).unwrap();
     for (name, grid, arguments) in &launches {
         let kinds = arguments.iter().filter_map(|argument| match argument {
             Argument::Read(_)
@@ -207,6 +246,20 @@ fn every_operation_has_kernels_and_every_launch_fits_its_kernel() {
         assert_eq!(signature.map(|(_, kinds)| kinds.as_str()), Some(kinds.as_str()), "{name}");
         assert!(grid.blocks.0 > 0 && grid.blocks.1 > 0 && grid.threads <= 1024, "{name}");
     }
+    launches
+}
+
+/// The kernels of a program's sources.
+fn known(program: &Program<f32>) -> Vec<(String, String)> {
+    sources(program).iter().flat_map(|source| signatures(source)).collect()
+}
+
+#[test]
+fn every_operation_has_kernels_and_every_launch_fits_its_kernel() {
+    let program = Bench::everything();
+    let known = known(&program);
+    let launches = fit(&program, &known);
+    assert!(launches.len() > 60, "{} launches", launches.len());
     let unused: Vec<&str> = known
         .iter()
         .map(|(name, _)| name.as_str())
@@ -214,4 +267,33 @@ fn every_operation_has_kernels_and_every_launch_fits_its_kernel() {
         .filter(|name| !name.ends_with("_large"))
         .collect();
     assert!(unused.is_empty(), "kernels that nothing launches: {unused:?}");
+}
+
+#[test]
+fn every_learner_runs_on_a_gpu_with_every_extraction() {
+    for name in Config::NAMES {
+        for extraction in [None, Some("awr"), Some("ddpg-bc")] {
+            let mut config = Config::named(name).unwrap();
+            if extraction.is_some_and(|extraction| config.set_extraction(extraction).is_err()) {
+                continue;
+            }
+            let mut parameters = Parameters::default();
+            let problem = Problem {
+                state_size: STATE,
+                action_size: 3,
+                steps: 10,
+                discount: 0.9,
+                radius: Some(0.1),
+            };
+            let learner = match (config.build(problem, &mut parameters), extraction) {
+                (Ok(learner), _) => learner,
+                // A distance of states alone has no gradient by actions.
+                (Err(_), Some("ddpg-bc")) => continue,
+                (Err(error), _) => panic!("{name}: {error}"),
+            };
+            let mut program = Program::new(parameters, BATCH, STATE, 3);
+            learner.declare(&mut program);
+            fit(&program, &known(&program));
+        }
+    }
 }

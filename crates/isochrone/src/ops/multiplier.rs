@@ -60,7 +60,7 @@ impl<T: Scalar> Operation<T> for Multiplier {
     }
 
     fn kernels(&self) -> Option<&dyn Kernels> {
-        (*self == Self::Floored).then_some(self)
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -84,8 +84,9 @@ impl Kernels for Multiplier {
         let arguments = [
             Argument::Read(queue.parameter(0)),
             Argument::Write(queue.output()),
-            Argument::Float(MULTIPLIER_FLOOR as f32),
+            Argument::Float(if *self == Self::Floored { MULTIPLIER_FLOOR as f32 } else { 0.0 }),
             Argument::Float(MULTIPLIER_CAP as f32),
+            Argument::Int((*self == Self::Exponential).into()),
         ];
         queue.launch("multiplier_forward", Grid::one(1), &arguments);
     }
@@ -99,6 +100,7 @@ impl Kernels for Multiplier {
             Argument::Write(target.buffer),
             Argument::keep(Some(target)),
             Argument::Float(MULTIPLIER_CAP as f32),
+            Argument::Int((*self == Self::Exponential).into()),
         ];
         queue.launch("multiplier_backward", Grid::one(1), &arguments);
     }

@@ -1,6 +1,8 @@
 //! mean b · softplus(a − d / b): pushes distances up, ever less past a · b.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 /// Where the push of far pairs ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,6 +16,10 @@ pub struct Push {
 impl<T: Scalar> Operation<T> for Push {
     fn name(&self) -> &'static str {
         "push"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -33,6 +39,39 @@ impl<T: Scalar> Operation<T> for Push {
                 *target -= share * (offset - distance * inverse).sigmoid();
             }
         }
+    }
+}
+
+impl Kernels for Push {
+    fn source(&self) -> &'static str {
+        include_str!("push.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let (input, output) = (queue.input(0), queue.output());
+        let arguments = [
+            Argument::Read(input),
+            Argument::Write(output),
+            Argument::size(input.length()),
+            Argument::Float(self.offset as f32),
+            Argument::Float((1.0 / self.scale) as f32),
+            Argument::Float((self.scale / input.length() as f64) as f32),
+        ];
+        queue.launch("push_forward", Grid::one(512), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (input, target) = (queue.input(0), queue.input_target(0));
+        let arguments = [
+            Argument::Read(input),
+            Argument::Read(queue.output_gradient()),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(input.length()),
+            Argument::Float(self.offset as f32),
+            Argument::Float((1.0 / self.scale) as f32),
+        ];
+        queue.launch("push_backward", Grid::over(input.length()), &arguments);
     }
 }
 

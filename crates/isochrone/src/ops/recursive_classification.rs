@@ -1,7 +1,9 @@
 //! mean (1−γ) · softplus(−f(s,a,s')) + γ w · softplus(−f(s,a,g)) + softplus(f(s,a,g)), with
 //! w = min(e^{f̄(s',a',g)}, 20) held: a classifier of future states, taught by itself.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 /// The largest weight of a random goal as a positive.
 const LARGEST_WEIGHT: f64 = 20.0;
@@ -19,6 +21,10 @@ impl RecursiveClassification {
 impl<T: Scalar> Operation<T> for RecursiveClassification {
     fn name(&self) -> &'static str {
         "recursive_classification"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -45,6 +51,54 @@ impl<T: Scalar> Operation<T> for RecursiveClassification {
                 let positive = self.weight(ahead[at]) * (-goal[at]).sigmoid();
                 *target += share * (goal[at].sigmoid() - positive);
             }
+        }
+    }
+}
+
+impl Kernels for RecursiveClassification {
+    fn source(&self) -> &'static str {
+        include_str!("recursive_classification.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.input(2)),
+            Argument::Write(queue.output()),
+            Argument::size(queue.input(0).length()),
+            Argument::Float((1.0 - self.discount) as f32),
+            Argument::Float(self.discount as f32),
+            Argument::Float(LARGEST_WEIGHT as f32),
+        ];
+        queue.launch("recursive_forward", Grid::one(512), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (gradient, count) = (Argument::Read(queue.output_gradient()), queue.input(0).length());
+        if let Some(target) = queue.input_target(0) {
+            let arguments = [
+                Argument::Read(queue.input(0)),
+                gradient,
+                Argument::Write(target.buffer),
+                Argument::keep(Some(target)),
+                Argument::size(count),
+                Argument::Float((1.0 - self.discount) as f32),
+            ];
+            queue.launch("recursive_next", Grid::over(count), &arguments);
+        }
+        if let Some(target) = queue.input_target(1) {
+            let arguments = [
+                Argument::Read(queue.input(1)),
+                Argument::Read(queue.input(2)),
+                gradient,
+                Argument::Write(target.buffer),
+                Argument::keep(Some(target)),
+                Argument::size(count),
+                Argument::Float(self.discount as f32),
+                Argument::Float(LARGEST_WEIGHT as f32),
+            ];
+            queue.launch("recursive_goal", Grid::over(count), &arguments);
         }
     }
 }

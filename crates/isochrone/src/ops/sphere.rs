@@ -2,7 +2,9 @@
 //!
 //! A row at 0 stays there and moves nothing.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 struct Sphere {
     rows: usize,
@@ -21,6 +23,10 @@ pub(crate) fn to_sphere<T: Scalar>(row: &[T], out: &mut [T]) -> T {
 impl<T: Scalar> Operation<T> for Sphere {
     fn name(&self) -> &'static str {
         "sphere"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn saved(&self) -> usize {
@@ -50,6 +56,45 @@ impl<T: Scalar> Operation<T> for Sphere {
                 *target += scale * (g - along * z);
             }
         }
+    }
+}
+
+impl Kernels for Sphere {
+    fn source(&self) -> &'static str {
+        include_str!("sphere.cu")
+    }
+
+    /// What rows are multiplied by.
+    fn kept(&self) -> Vec<usize> {
+        vec![self.rows]
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let output = queue.output();
+        let width = output.length() / self.rows;
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Write(output),
+            Argument::Write(queue.kept(0)),
+            Argument::size(self.rows),
+            Argument::size(width),
+            Argument::Float((width as f64).sqrt() as f32),
+        ];
+        queue.launch("sphere_forward", Grid::over(32 * self.rows), &arguments);
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let (output, target) = (queue.output(), queue.input_target(0));
+        let arguments = [
+            Argument::Read(output),
+            Argument::Read(queue.kept(0)),
+            Argument::Read(queue.output_gradient()),
+            Argument::target(target),
+            Argument::keep(target),
+            Argument::size(self.rows),
+            Argument::size(output.length() / self.rows),
+        ];
+        queue.launch("sphere_backward", Grid::over(32 * self.rows), &arguments);
     }
 }
 

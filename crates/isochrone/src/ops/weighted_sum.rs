@@ -1,6 +1,8 @@
 //! Σ_k c_k X_k, entry by entry over matrices of one shape, with fixed weights.
 
-use crate::engine::{Backward, Forward, Operation, Program, Scalar, Value};
+use crate::engine::{
+    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+};
 
 struct WeightedSum {
     weights: Vec<f64>,
@@ -9,6 +11,10 @@ struct WeightedSum {
 impl<T: Scalar> Operation<T> for WeightedSum {
     fn name(&self) -> &'static str {
         "weighted_sum"
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -30,6 +36,45 @@ impl<T: Scalar> Operation<T> for WeightedSum {
             if let Some(target) = run.input_gradient(at) {
                 target.iter_mut().zip(&*gradient).for_each(|(t, &g)| *t += weight * g);
             }
+        }
+    }
+}
+
+/// Matrices that one launch takes.
+const MATRICES: usize = 4;
+
+impl Kernels for WeightedSum {
+    fn source(&self) -> &'static str {
+        include_str!("weighted_sum.cu")
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        let (output, count) = (queue.output(), queue.output().length());
+        for (launch, weights) in self.weights.chunks(MATRICES).enumerate() {
+            let first = launch * MATRICES;
+            let input =
+                |at: usize| Argument::maybe((at < weights.len()).then(|| queue.input(first + at)));
+            let mut arguments: Vec<Argument> = (0..MATRICES).map(input).collect();
+            let weight = |at: usize| weights.get(at).map_or(0.0, |&weight| weight as f32);
+            arguments.extend((0..MATRICES).map(|at| Argument::Float(weight(at))));
+            arguments.push(Argument::Write(output));
+            arguments.extend([usize::from(launch > 0), count].map(Argument::size));
+            queue.launch("weighted_sum_forward", Grid::over(count), &arguments);
+        }
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        let gradient = queue.output_gradient();
+        for (at, &weight) in self.weights.iter().enumerate() {
+            let Some(target) = queue.input_target(at) else { continue };
+            let arguments = [
+                Argument::Read(gradient),
+                Argument::Write(target.buffer),
+                Argument::keep(Some(target)),
+                Argument::Float(weight as f32),
+                Argument::size(gradient.length()),
+            ];
+            queue.launch("weighted_sum_backward", Grid::over(gradient.length()), &arguments);
         }
     }
 }

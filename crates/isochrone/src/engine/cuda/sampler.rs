@@ -320,3 +320,23 @@ fn fillers(tables: &Tables<'_>, batches: &Batches) -> Vec<Filler> {
     };
     tables.columns.iter().enumerate().map(filler).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::sampler::{GoalMix, Layout, Offsets, Waypoints};
+
+    #[test]
+    fn goals_that_stand_behind_each_other_are_counted() {
+        let mut layout = Layout::default();
+        let goal = layout.rows(Rows::Mixed(GoalMix::VALUES, Offsets::default()));
+        let waypoint = layout.rows(Rows::Waypoint(Waypoints::default(), goal));
+        let ahead = layout.rows(Rows::Ahead(3, Some(waypoint)));
+        let free = layout.rows(Rows::Ahead(4, None));
+        let rows = [Layout::START, goal, waypoint, ahead, free].map(|rows| layout.choice(rows));
+        let choices = Choice::all(&rows);
+        assert_eq!(choices.iter().map(|choice| choice.depth).collect::<Vec<_>>(), [0, 0, 1, 2, 0]);
+        assert_eq!(choices.iter().map(|choice| choice.goal).collect::<Vec<_>>(), [0, 0, 1, 2, 0]);
+        assert_eq!((choices[3].steps, choices[4].steps), (3, 4));
+    }
+}
