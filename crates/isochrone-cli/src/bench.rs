@@ -198,7 +198,9 @@ fn measure(case: Case, threads: &Threads, bar: &ProgressBar) -> Result<Found> {
     threads.enter(move || {
         let (mut times, mut split) = (Vec::with_capacity(case.updates), Vec::new());
         for count in 0..WARM_UP + case.updates {
-            trainer.executor().start_clock();
+            if let Some(executor) = trainer.executor() {
+                executor.start_clock();
+            }
             let since = Instant::now();
             trainer.update()?;
             let time = since.elapsed();
@@ -210,7 +212,9 @@ fn measure(case: Case, threads: &Threads, bar: &ProgressBar) -> Result<Found> {
                 bar.inc(1);
             }
         }
-        let products = trainer.executor().products(0);
+        let executor = trainer.executor();
+        let (products, executor_bytes) =
+            executor.map_or_else(Default::default, |cpu| (cpu.products(0), cpu.bytes()));
         let seconds: f64 = products.iter().map(|product| alone(threads, product)).sum();
         let work: f64 = products.iter().map(flop).sum();
         times.sort_unstable();
@@ -226,7 +230,7 @@ fn measure(case: Case, threads: &Threads, bar: &ProgressBar) -> Result<Found> {
             ratio: best / (seconds * 1e3),
             around_products_ms: multiplying(&split) - seconds * 1e3,
             split,
-            executor_bytes: trainer.executor().bytes(),
+            executor_bytes,
             case,
         })
     })
@@ -235,7 +239,7 @@ fn measure(case: Case, threads: &Threads, bar: &ProgressBar) -> Result<Found> {
 /// Where an update that took `total` went, longest first; what the executor does not time is the
 /// update's input.
 fn shares(trainer: &mut Trainer<'_>, total: Duration) -> Vec<Share> {
-    let clock = trainer.executor().clock().cloned().unwrap_or_default();
+    let clock = trainer.executor().and_then(|cpu| cpu.clock().cloned()).unwrap_or_default();
     let mut shares: Vec<Share> = clock
         .entries
         .iter()

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use isochrone::checkpoint::{Disk, write_whole};
-use isochrone::engine::Threads;
+use isochrone::engine::{Hardware, Threads};
 use isochrone::evaluate::{Audit, Success};
 use isochrone::model::Model;
 use isochrone::report::{Panel, pictures as draw};
@@ -155,7 +155,13 @@ fn learn(
     };
     let left: Vec<_> = jobs.iter().filter(|job| !complete(job)).cloned().collect();
     if !left.is_empty() {
-        let results = train::train_all(&left, source, &Origin::default(), threads, signals)?;
+        let results = train::train_all(
+            &left,
+            source,
+            &Origin::default(),
+            (&Hardware::default(), threads),
+            signals,
+        )?;
         for result in results {
             result?;
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::ProgressBar;
 use isochrone::algorithms::Phases;
-use isochrone::engine::Threads;
+use isochrone::engine::{Hardware, Threads};
 use isochrone::evaluate::Success;
 use isochrone::run::{self, Finished, Observer, Origin, RunConfig, Source};
 use isochrone::{Error, Result};
@@ -45,6 +45,9 @@ pub struct Train {
     /// Threads to use [default: all cores]
     #[arg(long, short)]
     pub threads: Option<usize>,
+    /// Where updates run: auto, cpu or cuda:N; auto takes a GPU where there is one
+    #[arg(long, default_value = "cpu")]
+    pub device: String,
     /// Takes the distance of this run as it is and learns a new policy from it
     #[arg(long, value_name = "RUN")]
     pub from: Option<PathBuf>,
@@ -73,6 +76,7 @@ pub fn run(arguments: &Train) -> Result<()> {
             .hint("leave it out to train one seed"));
     }
     let threads = thread_count(arguments.threads)?;
+    let hardware = hardware(&arguments.device)?;
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&config, arguments));
     let source = run::open_source(&config.data)?;
     let origin = Origin { distance_from: arguments.from.clone() };
@@ -86,7 +90,7 @@ pub fn run(arguments: &Train) -> Result<()> {
             })
             .collect(),
     };
-    let results = train_all(&jobs, &source, &origin, threads, &signals)?;
+    let results = train_all(&jobs, &source, &origin, (&hardware, threads), &signals)?;
     tell(&jobs, results, arguments, &folder)
 }
 
@@ -178,6 +182,15 @@ fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
     Path::new("runs").join(name)
 }
 
+/// What `--device` comes to on this machine; says why where it is the CPU after all.
+fn hardware(device: &str) -> Result<Hardware> {
+    let (hardware, reason) = Hardware::choose(device.parse()?, Threads::default())?;
+    if let Some(reason) = reason {
+        crate::warn(&reason);
+    }
+    Ok(hardware)
+}
+
 /// More threads than any machine has cores take its memory for nothing.
 const MOST_THREADS: usize = 1024;
 
@@ -198,7 +211,7 @@ pub fn train_all(
     jobs: &[(RunConfig, PathBuf)],
     source: &Source,
     origin: &Origin,
-    threads: usize,
+    (hardware, threads): (&Hardware, usize),
     signals: &Signals,
 ) -> Result<Vec<Result<Finished>>> {
     let bars = Bars::new();
@@ -215,7 +228,8 @@ pub fn train_all(
             let label = folder.file_name().and_then(|name| name.to_str()).unwrap_or("run");
             let bar = bars.bar(&format!("train  {label}"), config.train.steps);
             let mut observer = Watch { bar: bar.clone(), signals: signals.clone() };
-            let result = run::execute(config, source, folder, origin, pool, &mut observer);
+            let hardware = Hardware { threads: pool.clone(), ..hardware.clone() };
+            let result = run::execute(config, source, folder, origin, hardware, &mut observer);
             bar.finish();
             if let Ok(mut results) = results.lock() {
                 results.push((at, result));
@@ -253,6 +267,10 @@ impl Observer for Watch {
         self.bar.set_position(step);
         self.bar.reset_eta();
         self.bar.suspend(|| crate::warn(&format!("goes on from step {step}")));
+    }
+
+    fn noted(&mut self, note: &str) {
+        self.bar.suspend(|| crate::warn(note));
     }
 
     fn evaluated(&mut self, _step: u64, success: &Success) {

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 use isochrone::data::{Dataset, npz};
+use isochrone::engine::Device;
 use serde_json::Value;
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
@@ -215,4 +216,40 @@ fn a_folder_without_a_run_is_refused_with_the_way_out() {
     }
     let text = refused(&["plan", path(&nowhere), "--start", "0,0", "--goal", "1,1"]);
     assert!(text.contains("no run in"), "{text}");
+}
+
+#[test]
+fn a_device_that_is_not_there_is_refused_with_the_way_out() {
+    let folder = FOLDER.path().join("nowhere");
+    let on = |device: &str| {
+        let device = ["--device", device].map(String::from);
+        refused(&[&few(&folder, "pinwheel", 10)[..], &device].concat())
+    };
+    let text = on("gpu");
+    assert!(text.contains("`gpu`, expected `auto`, `cpu` or `cuda:N`"), "{text}");
+    let text = on("cuda:99");
+    assert!(
+        text.contains("--device cpu") || text.contains("`cuda:99`, this machine has"),
+        "{text}"
+    );
+    if Device::available().is_err() {
+        let text = on("cuda:0");
+        assert!(text.contains("; hint: ") && text.contains("--device cpu"), "{text}");
+    }
+    assert!(!folder.exists());
+}
+
+#[test]
+fn auto_trains_wherever_it_can_and_says_where() {
+    let folder = FOLDER.path().join("auto");
+    let device = ["--device", "auto"].map(String::from);
+    let output = isochrone(&[&few(&folder, "pinwheel", 10)[..], &device].concat());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{text}");
+    let provenance = std::fs::read_to_string(folder.join("provenance.toml")).unwrap();
+    if Device::available().is_err() {
+        let reasons = text.lines().filter(|line| line.starts_with("the CPU is used: "));
+        assert_eq!(reasons.count(), 1, "{text}");
+        assert!(provenance.contains("device = \"cpu\""), "{provenance}");
+    }
 }

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::algorithms::{Algorithm, Config, Learner, Problem};
 use crate::checkpoint::Snapshot;
-use crate::data::sampler::{Batch, Sampler};
+use crate::data::sampler::Sampler;
 use crate::data::{Dataset, Normalization};
-use crate::engine::{Executor, Parameters, Program, Threads};
+use crate::engine::{ArenaId, BrokenLoss, Engine, Executor, Hardware, Parameters, Program};
 use crate::error::{Error, Result};
 use crate::model::Model;
 
@@ -58,11 +58,11 @@ pub struct Prepared {
 
 /// One run in progress.
 pub struct Trainer<'d> {
-    executor: Executor<f32>,
+    engine: Engine,
+    note: Option<String>,
     learner: Learner,
     sampler: Sampler<'d>,
     held_out: Option<Sampler<'d>>,
-    batch: Batch,
     data: &'d Prepared,
     discount: f64,
     seed: u64,
@@ -73,14 +73,14 @@ impl<'d> Trainer<'d> {
     /// A run at its first step.
     ///
     /// # Errors
-    /// Choices that do not fit each other or the data.
+    /// Choices that do not fit each other or the data, or a GPU that cannot be used.
     pub fn new(
         algorithm: &Config,
         settings: &Settings,
         data: &'d Prepared,
         discount: f64,
         seed: u64,
-        threads: Threads,
+        hardware: impl Into<Hardware>,
     ) -> Result<Self> {
         let dataset = &data.training;
         let starts = dataset.rows() - dataset.trajectories();
@@ -101,16 +101,22 @@ impl<'d> Trainer<'d> {
             radius: data.radius,
         };
         let learner = algorithm.fitted(dataset)?.build(problem, &mut parameters)?;
-        let mut program = Program::new(parameters, settings.batch_size, state_size, action_size);
-        learner.declare(&mut program);
+        let declare = || {
+            let parameters = parameters.clone();
+            let mut program =
+                Program::new(parameters, settings.batch_size, state_size, action_size);
+            learner.declare(&mut program);
+            program
+        };
+        let layout = declare().layout().clone();
         let sampler = |dataset: &'d Dataset| {
-            Sampler::new(dataset, &data.normalization, program.layout().clone(), discount)
+            Sampler::new(dataset, &data.normalization, layout.clone(), discount)
         };
         let held_out = data.validation.as_ref().map(&sampler);
         let sampler = sampler(dataset);
-        let batch = sampler.batch(settings.batch_size);
-        let executor = Executor::new(program, threads, seed);
-        Ok(Self { executor, learner, sampler, held_out, batch, data, discount, seed, step: 0 })
+        let samplers = (&sampler, held_out.as_ref());
+        let (engine, note) = Engine::new(&hardware.into(), &declare, samplers, seed)?;
+        Ok(Self { engine, note, learner, sampler, held_out, data, discount, seed, step: 0 })
     }
 
     /// Updates done.
@@ -118,26 +124,48 @@ impl<'d> Trainer<'d> {
         self.step
     }
 
-    /// The executor, for timings.
-    pub fn executor(&mut self) -> &mut Executor<f32> {
-        &mut self.executor
+    /// The CPU's executor, for timings; none where a GPU runs.
+    pub fn executor(&mut self) -> Option<&mut Executor<f32>> {
+        match &mut self.engine {
+            Engine::Cpu(executor, _) => Some(executor),
+            Engine::Cuda(_) => None,
+        }
     }
 
-    /// One update.
+    /// Whether a GPU runs the updates.
+    pub fn on_gpu(&self) -> bool {
+        self.engine.runs_ahead()
+    }
+
+    /// What a user should know of the device, in one line.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// One update. A GPU may still be at it when this returns.
     ///
     /// # Errors
-    /// A loss is not a finite number.
+    /// A loss is not a finite number; a GPU tells so when metrics or numbers are next asked for.
     pub fn update(&mut self) -> Result<()> {
-        self.sampler.fill(&mut self.batch, self.seed, self.step);
-        self.executor.update(&self.batch, self.step);
-        diverged(self.step, "training", "loss", self.executor.broken_loss(self.step))?;
+        self.engine.update(&self.sampler, self.seed, self.step)?;
+        if !self.engine.runs_ahead() {
+            diverged("training", self.engine.broken_update(self.step)?)?;
+        }
         self.step += 1;
         Ok(())
     }
 
+    /// Waits for updates that still run, and stops where one of them was broken.
+    fn catch_up(&self) -> Result<()> {
+        if !self.engine.runs_ahead() {
+            return Ok(());
+        }
+        diverged("training", self.engine.broken_update(self.step.saturating_sub(1))?)
+    }
+
     /// The names of the metrics of a row: training, then validation losses.
     pub fn metrics(&self) -> Vec<String> {
-        let mut names = self.executor.program().metrics();
+        let mut names = self.engine.program().metrics();
         if self.held_out.is_some() {
             let losses = names.iter().filter(|name| name.ends_with("/loss"));
             let losses: Vec<String> =
@@ -152,34 +180,41 @@ impl<'d> Trainer<'d> {
     /// # Errors
     /// A gradient or a validation loss is not a finite number.
     pub fn row(&mut self) -> Result<Vec<f64>> {
-        let names = self.executor.program().metrics();
+        let names = self.engine.program().metrics();
         let done = self.step.saturating_sub(1);
+        self.catch_up()?;
         let mut row = Vec::new();
-        self.executor.metrics(done, &mut row);
-        diverged(done, "training", "gradient_norm", self.executor.broken_gradient(done))?;
+        self.engine.metrics(done, &mut row)?;
+        if let Some((pass, value)) = self.engine.broken_gradient(done, &row) {
+            let metric = format!("training/{pass}/gradient_norm");
+            return Err(Error::Diverged { step: done, metric, value });
+        }
         if let Some(sampler) = &self.held_out {
-            sampler.fill(&mut self.batch, self.seed, done);
-            self.executor.evaluate(&self.batch, done);
-            diverged(done, "validation", "loss", self.executor.broken_loss(done))?;
+            self.engine.evaluate(sampler, self.seed, done)?;
+            diverged("validation", self.engine.broken_loss(done)?)?;
             let mut held_out = Vec::new();
-            self.executor.metrics(done, &mut held_out);
+            self.engine.metrics(done, &mut held_out)?;
             let losses = names.iter().zip(held_out).filter(|(name, _)| name.ends_with("/loss"));
             row.extend(losses.map(|(_, value)| value));
         }
         Ok(row)
     }
 
-    /// Everything needed to go on from here.
-    pub fn snapshot(&self) -> Snapshot {
-        let parameters = self.executor.program().parameters();
+    /// Everything needed to go on from here, on this device or another.
+    ///
+    /// # Errors
+    /// A GPU does not work, or a loss was not a finite number.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        self.catch_up()?;
+        let parameters = self.engine.program().parameters();
         let mut tensors = Vec::new();
         for arena in parameters.arenas() {
             let name = parameters.name(arena);
-            for (part, numbers) in PARTS.iter().zip(self.executor.state(arena)) {
-                tensors.push((format!("{name}.{part}"), vec![numbers.len()], numbers.to_vec()));
+            for (part, numbers) in PARTS.iter().zip(self.engine.state(arena)?) {
+                tensors.push((format!("{name}.{part}"), vec![numbers.len()], numbers));
             }
         }
-        Snapshot { step: self.step, tensors, facts: Default::default() }
+        Ok(Snapshot { step: self.step, tensors, facts: Default::default() })
     }
 
     /// Goes on from `snapshot`.
@@ -187,13 +222,7 @@ impl<'d> Trainer<'d> {
     /// # Errors
     /// A tensor is missing or of another length.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
-        let parameters = self.executor.program().parameters().clone();
-        for arena in parameters.arenas() {
-            let name = parameters.name(arena);
-            for (part, target) in PARTS.iter().zip(self.executor.state_mut(arena)) {
-                copy(snapshot, &format!("{name}.{part}"), target)?;
-            }
-        }
+        self.take(snapshot, &PARTS, |_| true)?;
         self.step = snapshot.step;
         Ok(())
     }
@@ -203,28 +232,53 @@ impl<'d> Trainer<'d> {
     /// # Errors
     /// A tensor is missing or of another length.
     pub fn adopt(&mut self, snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> Result<()> {
-        let parameters = self.executor.program().parameters().clone();
-        for arena in parameters.arenas() {
-            let name = parameters.name(arena);
-            if wanted(name) {
-                copy(snapshot, &format!("{name}.values"), self.executor.arena_mut(arena))?;
+        self.take(snapshot, &PARTS[..1], wanted)
+    }
+
+    /// Takes these parts of the arenas whose name `wanted` says.
+    fn take(
+        &mut self,
+        snapshot: &Snapshot,
+        parts: &[&str],
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<()> {
+        let parameters = self.engine.program().parameters().clone();
+        for arena in parameters.arenas().filter(|&arena| wanted(parameters.name(arena))) {
+            let mut state = self.engine.state(arena)?;
+            for (part, target) in parts.iter().zip(&mut state) {
+                copy(snapshot, &format!("{}.{part}", parameters.name(arena)), target)?;
             }
+            self.engine.set_state(arena, &state)?;
         }
         Ok(())
     }
 
     /// The model as it is now.
-    pub fn model(&self) -> Model {
-        let learned = self.learner.learned(&|arena| self.executor.arena(arena).to_vec());
+    ///
+    /// # Errors
+    /// A GPU does not work, or a loss was not a finite number.
+    pub fn model(&self) -> Result<Model> {
+        self.catch_up()?;
+        let arenas = self.engine.program().parameters().arenas();
+        let values = arenas.map(|arena| {
+            let [values, _, _] = self.engine.state(arena)?;
+            Ok((arena, values))
+        });
+        let values: Vec<(ArenaId, Vec<f32>)> = values.collect::<Result<_>>()?;
+        let of = |arena: ArenaId| {
+            let found = values.iter().find(|(other, _)| *other == arena);
+            found.map_or_else(Vec::new, |(_, values)| values.clone())
+        };
+        let learned = self.learner.learned(&of);
         let normalization = self.data.normalization.clone();
-        Model::new(learned, &self.data.training, normalization, self.discount, self.seed)
+        Ok(Model::new(learned, &self.data.training, normalization, self.discount, self.seed))
     }
 }
 
-/// Stops where a pass is broken.
-fn diverged(step: u64, side: &str, metric: &str, broken: Option<(&str, f64)>) -> Result<()> {
-    broken.map_or(Ok(()), |(pass, value)| {
-        Err(Error::Diverged { step, metric: format!("{side}/{pass}/{metric}"), value })
+/// Stops where a loss is broken.
+fn diverged(side: &str, broken: Option<BrokenLoss>) -> Result<()> {
+    broken.map_or(Ok(()), |BrokenLoss { step, pass, value }| {
+        Err(Error::Diverged { step, metric: format!("{side}/{pass}/loss"), value })
     })
 }
 

@@ -98,7 +98,7 @@ fn updates_allocate_nothing_of_their_own_after_the_first() {
             let mut trainer =
                 Trainer::new(&config, &settings, &data, 0.95, 0, Threads::default()).unwrap();
             (0..3).for_each(|_| trainer.update().unwrap());
-            let products = trainer.executor().products(3).len();
+            let products = trainer.executor().unwrap().products(3).len();
             let counts = during(|| (0..UPDATES).for_each(|_| trainer.update().unwrap()));
             assert_eq!(counts, Counts { own: 0, packing: UPDATES * products }, "{name}");
         }

@@ -366,7 +366,7 @@ fn networks_cut_into_many_parts_give_the_same_bits_on_every_number_of_threads() 
             let threads = Threads::new(count).unwrap();
             let mut trainer = trainer(&config, &data, threads.clone());
             threads.enter(|| (0..4).for_each(|_| trainer.update().unwrap()));
-            trainer.snapshot()
+            trainer.snapshot().unwrap()
         };
         let expected = after(1);
         assert!(expected.tensors.iter().any(|tensor| tensor.2.len() > 2 * 16_384));
@@ -407,10 +407,10 @@ fn trainer<'d>(config: &RunConfig, data: &'d Prepared, threads: Threads) -> Trai
 /// Values and moments by name, before and after some updates, as bits.
 fn moved(config: &RunConfig, data: &Prepared) -> Vec<(String, Vec<u32>, Vec<u32>)> {
     let mut trainer = trainer(config, data, one_thread());
-    let before = trainer.snapshot();
+    let before = trainer.snapshot().unwrap();
     (0..5).for_each(|_| trainer.update().unwrap());
     let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect();
-    let after = trainer.snapshot().tensors;
+    let after = trainer.snapshot().unwrap().tensors;
     let pairs = before.tensors.into_iter().zip(after);
     pairs.map(|(one, other)| (one.0, bits(&one.2), bits(&other.2))).collect()
 }
@@ -453,7 +453,7 @@ fn a_policy_step_leaves_the_critic_as_it_is_and_a_critic_step_the_policy() {
 fn gradients(config: &RunConfig, data: &Prepared) -> Vec<(String, f32)> {
     let mut trainer = trainer(config, data, one_thread());
     trainer.update().unwrap();
-    let executor = trainer.executor();
+    let executor = trainer.executor().unwrap();
     let parameters = executor.program().parameters();
     let largest = |numbers: &[f32]| numbers.iter().fold(0.0, |top: f32, g| top.max(g.abs()));
     let arenas = parameters.arenas();
@@ -504,7 +504,7 @@ fn the_multiplier_rises_where_the_excess_is_above_its_bound_and_falls_below() {
         let expected = 0.5 * (tolerance - excess);
         let norm = metric("training/multiplier/gradient_norm");
         assert!((norm - expected.abs()).abs() < 1e-5 * expected.abs(), "{norm} {expected}");
-        let raw = trainer.snapshot().tensor("multiplier.values").unwrap().1[0];
+        let raw = trainer.snapshot().unwrap().tensor("multiplier.values").unwrap().1[0];
         assert_eq!(raw > 0.0, rises, "raw {raw}, excess {excess}, tolerance {tolerance}");
     }
 }
@@ -576,7 +576,7 @@ fn only_the_losses_that_name_a_potential_have_one() {
         let case = Case::new("cmd1", &format!("algorithm.variant={variant}"));
         let source = case.source();
         let data = run::prepare(&case.config(&[]), &source.dataset).unwrap();
-        let snapshot = trainer(&case.config(&[]), &data, one_thread()).snapshot();
+        let snapshot = trainer(&case.config(&[]), &data, one_thread()).snapshot().unwrap();
         assert_eq!(snapshot.tensor("potential.values").is_some(), expected, "{variant}");
     }
 }
@@ -600,7 +600,7 @@ fn a_model_takes_states_as_they_were_recorded() {
         let model = |config: &RunConfig, data: &Prepared| {
             let mut trainer = trainer(config, data, one_thread());
             (0..5).for_each(|_| trainer.update().unwrap());
-            trainer.model()
+            trainer.model().unwrap()
         };
         let (one, other) = (model(&range, &data), model(&plain, &by_hand));
         let (from, to) = (&recorded.states()[..100], &recorded.states()[100..200]);
@@ -626,7 +626,7 @@ fn every_declared_metric_is_a_column_and_is_filled_while_its_pass_is_active() {
         finish(&config, &source, &place, &one_thread());
         let data = run::prepare(&config, &source.dataset).unwrap();
         let mut trainer = trainer(&config, &data, one_thread());
-        let declared = trainer.executor().program().metrics();
+        let declared = trainer.executor().unwrap().program().metrics();
         let table = ledger::read(&place.join("metrics.csv")).unwrap();
         assert_eq!(table.columns[1..], trainer.metrics(), "{}", case.name);
         assert!(declared.iter().all(|name| table.columns.contains(name)), "{}", case.name);
@@ -803,7 +803,7 @@ fn a_loss_that_is_not_finite_stops_the_update_it_appears_in() {
         let data = run::prepare(&config, &source.dataset).unwrap();
         let mut trainer = trainer(&config, &data, one_thread());
         (0..3).for_each(|_| trainer.update().unwrap());
-        let executor = trainer.executor();
+        let executor = trainer.executor().unwrap();
         let first = executor.program().parameters().arenas().next().unwrap();
         executor.arena_mut(first).fill(f32::NAN);
         match trainer.update() {
@@ -854,7 +854,7 @@ fn a_poisoned_number_is_found_by_the_next_update_or_refused_by_the_save() {
     for case in cases() {
         let (config, source) = (case.config(&[]), case.source());
         let data = run::prepare(&config, &source.dataset).unwrap();
-        let arenas = trainer(&config, &data, one_thread()).snapshot().tensors.len() / 3;
+        let arenas = trainer(&config, &data, one_thread()).snapshot().unwrap().tensors.len() / 3;
         for (arena, part, poison) in (0..arenas)
             .flat_map(|arena| (0..3).map(move |part| (arena, part)))
             .flat_map(|(arena, part)| {
@@ -864,7 +864,7 @@ fn a_poisoned_number_is_found_by_the_next_update_or_refused_by_the_save() {
             let mut trainer = trainer(&config, &data, one_thread());
             // Past the first windows, so that every pass is active.
             (0..6).for_each(|_| trainer.update().unwrap());
-            let executor = trainer.executor();
+            let executor = trainer.executor().unwrap();
             let target = executor.program().parameters().arenas().nth(arena).unwrap();
             executor.state_mut(target)[part][0] = poison;
             let broken = (0..3).find_map(|_| {
@@ -872,7 +872,7 @@ fn a_poisoned_number_is_found_by_the_next_update_or_refused_by_the_save() {
                 step.or_else(|| trainer.row().err())
             });
             let result = broken.map_or_else(
-                || isochrone::checkpoint::save(&Disk, &path, &trainer.snapshot()),
+                || isochrone::checkpoint::save(&Disk, &path, &trainer.snapshot().unwrap()),
                 Err,
             );
             match result {

@@ -97,7 +97,7 @@ fn a_policy_of_discrete_actions_reaches_goals_far_above_chance() {
     let mut trainer =
         Trainer::new(&config.algorithm, &config.train, &data, 0.9, 1, threads).unwrap();
     (0..config.train.steps).for_each(|_| trainer.update().unwrap());
-    let model: Model = trainer.model();
+    let model: Model = trainer.model().unwrap();
     let mut draws = Stream::new(5, Purpose(912)).draws(0, 0);
     let chance = success(|_, _| draws.below(4) as usize);
     let learned = success(|at, goal| {

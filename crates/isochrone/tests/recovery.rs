@@ -89,7 +89,7 @@ fn learn(dataset: &Dataset, variant: Variant, seed: u64) -> Vec<f64> {
     let mut trainer =
         Trainer::new(&config, &settings, &data, DISCOUNT, seed, Threads::default()).unwrap();
     (0..STEPS).for_each(|_| trainer.update().unwrap());
-    let model = trainer.model();
+    let model = trainer.model().unwrap();
     let states = model.embed(&identity(dataset.state_size()));
     model.pairwise(&states, &states).iter().map(|&d| f64::from(d)).collect()
 }

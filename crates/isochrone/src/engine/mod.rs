@@ -6,6 +6,7 @@
 
 pub mod cuda;
 mod executor;
+mod hardware;
 mod optimizer;
 mod parameters;
 mod plan;
@@ -19,6 +20,8 @@ pub use cuda::{
     Precision, Queue, Target,
 };
 pub use executor::{Backward, Clock, Executor, Forward};
+pub(crate) use hardware::Engine;
+pub use hardware::Hardware;
 pub use optimizer::{Adam, Schedule};
 pub use parameters::{ArenaId, Initial, Parameter, Parameters};
 pub(crate) use products::wide_kernel;

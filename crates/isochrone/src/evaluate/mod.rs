@@ -57,7 +57,7 @@ mod tests {
         let threads = Threads::default();
         let mut trainer = Trainer::new(&config, &settings, &prepared, 0.95, 0, threads).unwrap();
         (0..settings.steps).for_each(|_| trainer.update().unwrap());
-        trainer.model()
+        trainer.model().unwrap()
     }
 
     #[test]

@@ -21,7 +21,7 @@ struct Provenance<'a> {
     data: &'a str,
     data_rows: usize,
     data_trajectories: usize,
-    device: &'static str,
+    device: &'a str,
 }
 
 /// Checks that the folder holds no run of another config.
@@ -42,7 +42,12 @@ pub(super) fn check(config: &RunConfig, folder: &Path) -> Result<()> {
 }
 
 /// Writes config and provenance into a new folder.
-pub(super) fn claim(config: &RunConfig, source: &Source, folder: &Path) -> Result<()> {
+pub(super) fn claim(
+    config: &RunConfig,
+    source: &Source,
+    device: &str,
+    folder: &Path,
+) -> Result<()> {
     let checkpoints = folder.join(CHECKPOINTS);
     std::fs::create_dir_all(&checkpoints)
         .map_err(|error| Error::disk("create", &checkpoints, error))?;
@@ -55,7 +60,7 @@ pub(super) fn claim(config: &RunConfig, source: &Source, folder: &Path) -> Resul
         data: &data,
         data_rows: source.dataset.rows(),
         data_trajectories: source.dataset.trajectories(),
-        device: "cpu",
+        device,
     };
     let provenance = toml::to_string(&provenance)
         .map_err(|error| Error::input(format!("the provenance cannot be written: {error}")))?;

@@ -24,7 +24,7 @@ pub use folder::{Listed, Status, list, newest_snapshot, open_model, read_config}
 
 use crate::checkpoint::{Disk, Files, Lock, Snapshot, fingerprint, latest, save_step};
 use crate::data::{self, Choices, Dataset, Normalization};
-use crate::engine::Threads;
+use crate::engine::{Device, Hardware};
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, Success, success};
 use crate::ledger::Ledger;
@@ -115,6 +115,8 @@ pub trait Observer: Send {
     fn skipped(&mut self, _error: &Error) {}
     /// The run goes on from a checkpoint.
     fn resumed(&mut self, _step: u64) {}
+    /// Something about the device that a user should know.
+    fn noted(&mut self, _note: &str) {}
     /// An evaluation is done.
     fn evaluated(&mut self, _step: u64, _success: &Success) {}
     /// A signal that asks to stop.
@@ -166,15 +168,23 @@ pub fn execute(
     source: &Source,
     folder: &Path,
     origin: &Origin,
-    threads: &Threads,
+    hardware: impl Into<Hardware>,
     observer: &mut dyn Observer,
 ) -> Result<Finished> {
+    let hardware = hardware.into();
     let _lock = Lock::take(folder)?;
     folder::check(config, folder)?;
     let data = prepare(config, &source.dataset)?;
     let (seed, discount) = (config.seed, config.discount());
     let trainer =
-        Trainer::new(&config.algorithm, &config.train, &data, discount, seed, threads.clone())?;
+        Trainer::new(&config.algorithm, &config.train, &data, discount, seed, hardware.clone())?;
+    if let Some(note) = trainer.note() {
+        observer.noted(note);
+    }
+    let device = hardware.gpu.as_ref().filter(|_| trainer.on_gpu()).map_or_else(
+        || "cpu".to_owned(),
+        |gpu| format!("{} ({})", Device::Cuda(gpu.number), gpu.name),
+    );
     let mut session = Session {
         config,
         source,
@@ -186,8 +196,8 @@ pub fn execute(
     };
     session.begin(origin, observer)?;
     // Only now: a command that was refused leaves the folder free for the mended one.
-    folder::claim(config, source, folder)?;
-    threads.enter(|| session.go_on(observer))
+    folder::claim(config, source, &device, folder)?;
+    hardware.threads.enter(|| session.go_on(observer))
 }
 
 /// A run in progress in its folder.
@@ -315,7 +325,7 @@ impl Session<'_> {
         let (Some(opened), Some(ledger)) = (&self.source.world, &mut ledgers.evaluation) else {
             return Ok(f64::NAN);
         };
-        let model = self.trainer.model();
+        let model = self.trainer.model()?;
         if !model.has_policy() {
             return Ok(f64::NAN);
         }
@@ -333,7 +343,7 @@ impl Session<'_> {
         for ledger in [Some(&ledgers.metrics), ledgers.evaluation.as_ref(), Some(&ledgers.timing)] {
             ledger.map_or(Ok(()), Ledger::sync)?;
         }
-        let mut snapshot: Snapshot = self.trainer.snapshot();
+        let mut snapshot: Snapshot = self.trainer.snapshot()?;
         snapshot.facts.insert("kind".into(), "checkpoint".into());
         snapshot.facts.insert("data".into(), self.data.clone());
         snapshot.facts.insert("config".into(), self.config_hash()?);
@@ -341,7 +351,7 @@ impl Session<'_> {
     }
 
     fn finish(&mut self) -> Result<Finished> {
-        let model = self.trainer.model();
+        let model = self.trainer.model()?;
         let path = self.folder.join("model.safetensors");
         if !path.exists() {
             model.save(&Disk as &dyn Files, &path)?;

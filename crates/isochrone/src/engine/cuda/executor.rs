@@ -333,6 +333,20 @@ impl CudaExecutor {
         }))
     }
 
+    /// The first loss of a replica, of the passes active at `step`, that is not a finite number now.
+    ///
+    /// # Errors
+    /// The GPU does not work.
+    pub fn broken_now(&self, replica: usize, step: u64) -> Result<Option<BrokenLoss>> {
+        for pass in self.program.passes.iter().filter(|pass| pass.window.contains(step)) {
+            let value = f64::from(self.value(replica, pass.loss)?[0]);
+            if !value.is_finite() {
+                return Ok(Some(BrokenLoss { step, pass: pass.name.clone(), value }));
+            }
+        }
+        Ok(None)
+    }
+
     /// Waits until everything asked for is done.
     ///
     /// # Errors

@@ -49,8 +49,14 @@ impl Grid {
     }
 }
 
+/// What to do where the GPU has no room.
+const LESS: &str = "lower `train.batch_size` or the number of seeds, or use `--device cpu`";
+
 /// Turns what the driver says into an error of ours.
 pub(super) fn broken(error: DriverError) -> Error {
+    if error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        return Error::memory("the GPU has no memory left").hint(LESS);
+    }
     Error::input(format!("the GPU stopped: {error}"))
         .hint("look at `nvidia-smi`, or use `--device cpu`")
 }
@@ -175,5 +181,5 @@ fn no_room(error: DriverError, bytes: usize) -> Error {
         free as f64 / GIB,
         bytes as f64 / GIB
     ))
-    .hint("lower `train.batch_size` or the number of seeds, or use `--device cpu`")
+    .hint(LESS)
 }
