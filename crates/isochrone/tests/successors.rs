@@ -126,7 +126,7 @@ fn learn(config: &Config, dataset: &Dataset, seed: u64) -> Vec<f64> {
     let mut trainer =
         Trainer::new(config, &settings, &data, DISCOUNT, seed, Threads::default()).unwrap();
     (0..STEPS).for_each(|_| trainer.update().unwrap());
-    let (model, states) = (trainer.model(), dataset.state_size());
+    let (model, states) = (trainer.model().unwrap(), dataset.state_size());
     let mut all = Vec::new();
     (0..states).for_each(|state| one_hot(&mut all, state, states));
     let all = model.embed(&all);
