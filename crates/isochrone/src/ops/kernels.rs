@@ -1,6 +1,5 @@
 //! Checks of all kernels that need no GPU: they compile, and every launch fits its kernel.
 
-use crate::algorithms::{Algorithm, Config, Problem};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, Waypoints};
 use crate::engine::cuda::listing::{Listed, listing, sources};
 use crate::engine::cuda::{Argument, OWN_SOURCES, compile_here};
@@ -269,31 +268,37 @@ fn every_operation_has_kernels_and_every_launch_fits_its_kernel() {
     assert!(unused.is_empty(), "kernels that nothing launches: {unused:?}");
 }
 
-#[test]
-fn every_learner_runs_on_a_gpu_with_every_extraction() {
-    for name in Config::NAMES {
-        for extraction in [None, Some("awr"), Some("ddpg-bc")] {
-            let mut config = Config::named(name).unwrap();
-            if extraction.is_some_and(|extraction| config.set_extraction(extraction).is_err()) {
-                continue;
+#[cfg(test)]
+mod learners {
+    use super::*;
+    use crate::algorithms::{Algorithm, Config, Problem};
+
+    #[test]
+    fn every_learner_runs_on_a_gpu_with_every_extraction() {
+        for name in Config::NAMES {
+            for extraction in [None, Some("awr"), Some("ddpg-bc")] {
+                let mut config = Config::named(name).unwrap();
+                if extraction.is_some_and(|extraction| config.set_extraction(extraction).is_err()) {
+                    continue;
+                }
+                let mut parameters = Parameters::default();
+                let problem = Problem {
+                    state_size: STATE,
+                    action_size: 3,
+                    steps: 10,
+                    discount: 0.9,
+                    radius: Some(0.1),
+                };
+                let learner = match (config.build(problem, &mut parameters), extraction) {
+                    (Ok(learner), _) => learner,
+                    // A distance of states alone has no gradient by actions.
+                    (Err(_), Some("ddpg-bc")) => continue,
+                    (Err(error), _) => panic!("{name}: {error}"),
+                };
+                let mut program = Program::new(parameters, BATCH, STATE, 3);
+                learner.declare(&mut program);
+                fit(&program, &known(&program));
             }
-            let mut parameters = Parameters::default();
-            let problem = Problem {
-                state_size: STATE,
-                action_size: 3,
-                steps: 10,
-                discount: 0.9,
-                radius: Some(0.1),
-            };
-            let learner = match (config.build(problem, &mut parameters), extraction) {
-                (Ok(learner), _) => learner,
-                // A distance of states alone has no gradient by actions.
-                (Err(_), Some("ddpg-bc")) => continue,
-                (Err(error), _) => panic!("{name}: {error}"),
-            };
-            let mut program = Program::new(parameters, BATCH, STATE, 3);
-            learner.declare(&mut program);
-            fit(&program, &known(&program));
         }
     }
 }
