@@ -263,7 +263,7 @@ fn finish(config: &RunConfig, source: &Source, folder: &Path, threads: &Threads)
 fn finish_through(stops: &mut Stops, config: &RunConfig, source: &Source, folder: &Path) -> usize {
     for begun in 1..100 {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            execute(config, source, folder, &Origin::default(), &one_thread(), stops)
+            execute(config, source, folder, &Origin::default(), one_thread(), stops)
         }));
         match result {
             Err(killed) => assert_eq!(killed.downcast_ref(), Some(&"killed")),
@@ -777,7 +777,7 @@ fn a_run_that_diverges_stops_with_its_step_and_leaves_only_finite_numbers() {
                 &case.source(),
                 &place,
                 &Origin::default(),
-                &one_thread(),
+                one_thread(),
                 &mut Silent,
             );
             let what = format!("{} at rate {rate}", case.name);

@@ -24,7 +24,7 @@ fn config(more: &[String]) -> RunConfig {
 
 fn train(config: &RunConfig, folder: &Path, origin: &Origin) -> Snapshot {
     let source = run::open_source(&config.data).unwrap();
-    run::execute(config, &source, folder, origin, &Threads::default(), &mut Silent).unwrap();
+    run::execute(config, &source, folder, origin, Threads::default(), &mut Silent).unwrap();
     run::newest_snapshot(folder).unwrap()
 }
 
@@ -75,7 +75,7 @@ fn a_distance_is_distilled_from_a_trained_critic_that_stands_still() {
         &source,
         &other,
         &Origin::default(),
-        &Threads::default(),
+        Threads::default(),
         &mut Silent,
     );
     let told = refused.err().unwrap().to_string();

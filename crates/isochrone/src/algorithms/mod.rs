@@ -358,3 +358,38 @@ impl Config {
         self.choices_mut().phases_mut()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::kernels::{BATCH, STATE, fit, known};
+
+    #[test]
+    fn every_learner_runs_on_a_gpu_with_every_extraction() {
+        for name in Config::NAMES {
+            for extraction in [None, Some("awr"), Some("ddpg-bc")] {
+                let mut config = Config::named(name).unwrap();
+                if extraction.is_some_and(|extraction| config.set_extraction(extraction).is_err()) {
+                    continue;
+                }
+                let mut parameters = Parameters::default();
+                let problem = Problem {
+                    state_size: STATE,
+                    action_size: 3,
+                    steps: 10,
+                    discount: 0.9,
+                    radius: Some(0.1),
+                };
+                let learner = match (config.build(problem, &mut parameters), extraction) {
+                    (Ok(learner), _) => learner,
+                    // A distance of states alone has no gradient by actions.
+                    (Err(_), Some("ddpg-bc")) => continue,
+                    (Err(error), _) => panic!("{name}: {error}"),
+                };
+                let mut program = Program::new(parameters, BATCH, STATE, 3);
+                learner.declare(&mut program);
+                fit(&program, &known(&program));
+            }
+        }
+    }
+}

@@ -9,8 +9,8 @@ use crate::ops::{
     Multiplier, Norm, Push, Scale, Standardize, Targets, Term,
 };
 
-const BATCH: usize = 24;
-const STATE: usize = 5;
+pub(crate) const BATCH: usize = 24;
+pub(crate) const STATE: usize = 5;
 
 /// A program in the making: values that depend on parameters, and a sum of everything declared.
 struct Bench {
@@ -225,7 +225,7 @@ fn every_kernel_compiles_beside_all_others() {
 }
 
 /// Checks that every launch has the arguments its kernel declares.
-fn fit(program: &Program<f32>, known: &[(String, String)]) -> Vec<Listed> {
+pub(crate) fn fit(program: &Program<f32>, known: &[(String, String)]) -> Vec<Listed> {
     let launches = listing(program).unwrap();
     for (name, grid, arguments) in &launches {
         let kinds = arguments.iter().filter_map(|argument| match argument {
@@ -249,7 +249,7 @@ fn fit(program: &Program<f32>, known: &[(String, String)]) -> Vec<Listed> {
 }
 
 /// The kernels of a program's sources.
-fn known(program: &Program<f32>) -> Vec<(String, String)> {
+pub(crate) fn known(program: &Program<f32>) -> Vec<(String, String)> {
     sources(program).iter().flat_map(|source| signatures(source)).collect()
 }
 
@@ -266,39 +266,4 @@ fn every_operation_has_kernels_and_every_launch_fits_its_kernel() {
         .filter(|name| !name.ends_with("_large"))
         .collect();
     assert!(unused.is_empty(), "kernels that nothing launches: {unused:?}");
-}
-
-#[cfg(test)]
-mod learners {
-    use super::*;
-    use crate::algorithms::{Algorithm, Config, Problem};
-
-    #[test]
-    fn every_learner_runs_on_a_gpu_with_every_extraction() {
-        for name in Config::NAMES {
-            for extraction in [None, Some("awr"), Some("ddpg-bc")] {
-                let mut config = Config::named(name).unwrap();
-                if extraction.is_some_and(|extraction| config.set_extraction(extraction).is_err()) {
-                    continue;
-                }
-                let mut parameters = Parameters::default();
-                let problem = Problem {
-                    state_size: STATE,
-                    action_size: 3,
-                    steps: 10,
-                    discount: 0.9,
-                    radius: Some(0.1),
-                };
-                let learner = match (config.build(problem, &mut parameters), extraction) {
-                    (Ok(learner), _) => learner,
-                    // A distance of states alone has no gradient by actions.
-                    (Err(_), Some("ddpg-bc")) => continue,
-                    (Err(error), _) => panic!("{name}: {error}"),
-                };
-                let mut program = Program::new(parameters, BATCH, STATE, 3);
-                learner.declare(&mut program);
-                fit(&program, &known(&program));
-            }
-        }
-    }
 }

@@ -22,7 +22,7 @@ mod inner_product;
 mod iqe;
 mod join;
 #[cfg(test)]
-mod kernels;
+pub(crate) mod kernels;
 mod linear;
 mod log_mean_exp;
 mod mean;
