@@ -52,6 +52,23 @@ fn compare(out: &Path, more: &[&str]) -> Command {
     command
 }
 
+/// Cloning learns no distance, so no planner can steer its policy: the row stays, the cells are empty.
+#[test]
+fn a_learner_without_a_distance_is_compared_without_the_planner() {
+    let out = FOLDER.path().join("cloning");
+    let mut command = isochrone();
+    command.args(["compare", "--world", "pinwheel", "--algorithm", "gcbc", "--seeds", "1"]);
+    command.args(["--planner", "--json", "--out"]).arg(&out);
+    for setting in SMALL.iter().filter(|setting| !setting.contains("algorithm.network")) {
+        command.args(["--set", setting]);
+    }
+    let [text, _] = said(command, 0);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let row = &report["rows"][0];
+    assert!(row["policy"]["overall"]["mean"].is_number(), "{row}");
+    assert!(!row["planner"]["overall"]["mean"].is_number(), "{row}");
+}
+
 /// What a command prints on both sides, given that it ends with `code`.
 #[track_caller]
 fn said(mut command: Command, code: i32) -> [String; 2] {
