@@ -295,7 +295,7 @@ fn what_cannot_be_compared_is_refused_before_any_training() {
     refused(&with(&["--seeds", "0"]), &["`--seeds` is `0`"]);
     refused(&with(&["--set", "train.stepz=1"]), &["`stepz`", "`steps`", "cmd1"]);
     refused(&with(&["--set", "train.batch_size=1"]), &["`train.batch_size` is `1`"]);
-    refused(&with(&["--set", "data.source=roads"]), &["`--set` changes what is compared"]);
+    refused(&with(&["--set", "data.source=roads"]), &["a setting changes what is compared"]);
     let state = ["--algorithm", "cmd1", "--set", "algorithm.critic=state", "--extraction"];
     refused(&with(&[&state[..], &["ddpg-bc"]].concat()), &["`ddpg-bc` needs", "cmd1-ddpg-bc"]);
     refused(&with(&["--grid", "none.toml"]), &["cannot read the grid", "none.toml"]);

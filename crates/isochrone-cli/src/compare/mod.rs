@@ -37,7 +37,8 @@ pub struct Compare {
     #[arg(long = "world", value_name = "WORLD", value_delimiter = ',')]
     #[arg(required_unless_present = "report_only")]
     worlds: Vec<String>,
-    /// The learners: names or configs (.toml), separated by commas
+    /// The learners: names or configs (.toml), separated by commas; a variant sets keys behind
+    /// colons, as in cmd1:train.batch_size=1024
     #[arg(long = "algorithm", short, value_name = "NAME", value_delimiter = ',')]
     #[arg(default_value = "all")]
     algorithms: Vec<String>,

@@ -61,7 +61,8 @@ impl FromStr for Choice {
 pub struct Request {
     /// Names of worlds.
     pub worlds: Vec<String>,
-    /// Names of learners or paths of configs (.toml); `all` stands for every learner.
+    /// Names of learners or paths of configs (.toml), each with settings of its own behind colons
+    /// (`cmd1:train.batch_size=1024`); `all` stands for every learner.
     pub algorithms: Vec<String>,
     /// How policies are taken from distances.
     pub extraction: Choice,
@@ -112,7 +113,7 @@ impl Plan {
         let worlds = distinct(&request.worlds);
         let worlds: Vec<World> =
             worlds.iter().map(|name| name.parse()).collect::<Result<Vec<_>>>()?;
-        let names = learners(&request.algorithms)?;
+        let entries = entries(&request.algorithms)?;
         let mut plan = Self {
             jobs: Vec::new(),
             left_out: Vec::new(),
@@ -121,8 +122,8 @@ impl Plan {
         };
         let mut combinations: Vec<Combination> = Vec::new();
         for &world in &worlds {
-            for name in &names {
-                for found in plan.combine(request, world, name, out)? {
+            for entry in &entries {
+                for found in plan.combine(request, world, entry, out)? {
                     if combinations.iter().any(|other| other.folder == found.folder) {
                         return Err(Error::input("two learners of one name")
                             .in_file(&found.folder)
@@ -163,12 +164,12 @@ impl Plan {
         &mut self,
         request: &Request,
         world: World,
-        name: &str,
+        entry: &Entry,
         out: &Path,
     ) -> Result<Vec<Combination>> {
-        let label = label(name);
+        let label = entry.label();
         let place = out.join(world.name());
-        let bare = resolve(request, world, name, None)
+        let bare = resolve(request, world, entry, None)
             .map_err(|error| error.in_file(&place.join(&label)))?;
         let own = [None];
         let variants = match extraction(&bare)? {
@@ -184,7 +185,7 @@ impl Plan {
                     Some(extraction) => place.join(format!("{label}-{extraction}")),
                     None => place.join(&label),
                 };
-            let fitting = resolve(request, world, name, variant)
+            let fitting = resolve(request, world, entry, variant)
                 .and_then(|config| self.fit(&config).map(|()| config))
                 .map_err(|error| error.in_file(&folder));
             match fitting {
@@ -243,23 +244,64 @@ fn known_learners() -> impl Iterator<Item = &'static str> {
     algorithms::Config::NAMES.into_iter().chain(VARIANTS.map(|(name, ..)| name))
 }
 
+/// One learner asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    /// A name or the path of a config.
+    learner: String,
+    /// `key=value` settings of this one alone.
+    settings: Vec<String>,
+}
+
+impl Entry {
+    /// Reads `NAME`, `FILE.toml` or either with `:KEY=VALUE` behind it.
+    fn read(word: &str) -> Self {
+        let mut parts = word.split(':').map(|part| part.trim().to_owned());
+        Self { learner: parts.next().unwrap_or_default(), settings: parts.collect() }
+    }
+
+    fn is_file(&self) -> bool {
+        self.learner.ends_with(".toml")
+    }
+
+    /// What it is called in folders and tables: its name, or that of its config's file, and what it
+    /// sets.
+    fn label(&self) -> String {
+        let file = self.is_file().then(|| Path::new(&self.learner).file_stem()?.to_str()).flatten();
+        let mut label = file.unwrap_or(&self.learner).to_owned();
+        for setting in &self.settings {
+            let short = setting.strip_prefix("algorithm.").unwrap_or(setting);
+            let plain = short.replace(['"', '\'', ' '], "").replace(['/', '\\'], "-");
+            label.push_str(&format!("+{plain}"));
+        }
+        label
+    }
+}
+
 /// The learners asked for, each once, in the order in which they were named.
-fn learners(names: &[String]) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    for name in names {
-        match name.as_str() {
-            "all" => found.extend(known_learners().map(String::from)),
-            file if file.ends_with(".toml") => found.push(file.to_owned()),
-            known if known_learners().any(|name| name == known) => found.push(known.to_owned()),
-            _ => {
+fn entries(words: &[String]) -> Result<Vec<Entry>> {
+    let mut found: Vec<Entry> = Vec::new();
+    for word in words {
+        let entry = Entry::read(word);
+        let all: Vec<Entry> = match entry.learner.as_str() {
+            "all" => known_learners()
+                .map(|name| Entry { learner: name.to_owned(), ..entry.clone() })
+                .collect(),
+            known if entry.is_file() || known_learners().any(|name| name == known) => vec![entry],
+            name => {
                 let known: Vec<&str> = known_learners().collect();
                 return Err(
                     Error::input(format!("unknown algorithm `{name}`")).hint(nearest(name, &known))
                 );
             }
+        };
+        for entry in all {
+            if !found.contains(&entry) {
+                found.push(entry);
+            }
         }
     }
-    Ok(distinct(&found))
+    Ok(found)
 }
 
 fn distinct(names: &[String]) -> Vec<String> {
@@ -272,20 +314,14 @@ fn distinct(names: &[String]) -> Vec<String> {
     found
 }
 
-/// What a learner is called in folders and tables: its name, or that of its config's file.
-fn label(name: &str) -> String {
-    let stem = name.strip_suffix(".toml").and_then(|_| Path::new(name).file_stem()?.to_str());
-    stem.unwrap_or(name).to_owned()
-}
-
 /// The config of the first seed of a combination.
 fn resolve(
     request: &Request,
     world: World,
-    name: &str,
+    entry: &Entry,
     extraction: Option<&str>,
 ) -> Result<RunConfig> {
-    let is_file = name.ends_with(".toml");
+    let (name, is_file) = (entry.learner.as_str(), entry.is_file());
     let variant = VARIANTS.iter().find(|(variant, ..)| *variant == name);
     let own = extraction.and_then(|extraction| preset(world, &format!("{name}-{extraction}")));
     let tuned = own.or(preset(world, name)).unwrap_or_default();
@@ -298,7 +334,7 @@ fn resolve(
     if let Some(extraction) = extraction {
         settings.push(format!("algorithm.extraction.name=\"{extraction}\""));
     }
-    settings.extend(request.overrides.iter().cloned());
+    settings.extend(request.overrides.iter().chain(&entry.settings).cloned());
     let mut config = if is_file {
         RunConfig::read(Path::new(name), &settings)?
     } else {
@@ -310,13 +346,14 @@ fn resolve(
             |wanted| matches!(super::extraction(&config), Ok(Some(found)) if found == wanted),
         );
     if !chosen {
-        return Err(Error::input("`--set` changes what is compared").hint(
+        return Err(Error::input("a setting changes what is compared").hint(
             "worlds, learners and extractions are chosen with `--world`, `--algorithm` and \
              `--extraction`",
         ));
     }
     let says = |setting: &String| setting.trim_start().starts_with("train.evaluate_every");
-    if config.train.evaluate_every == 0 && !request.overrides.iter().any(says) {
+    let mut given = request.overrides.iter().chain(&entry.settings);
+    if config.train.evaluate_every == 0 && !given.any(says) {
         config.train.evaluate_every = config.train.steps.div_ceil(EVALUATIONS);
     }
     Ok(config)
@@ -402,9 +439,10 @@ mod tests {
 
     #[test]
     fn all_stands_for_every_learner_and_a_config_is_called_by_its_file() {
-        let all = learners(&["all".into()]).unwrap();
-        assert_eq!(all[..all.len() - 1], algorithms::Config::NAMES);
-        assert_eq!(all[all.len() - 1], "crl-nce");
+        let all = entries(&["all".into()]).unwrap();
+        let names: Vec<&str> = all.iter().map(|entry| entry.learner.as_str()).collect();
+        assert_eq!(names[..names.len() - 1], algorithms::Config::NAMES);
+        assert_eq!(names[names.len() - 1], "crl-nce");
         let folder = tempfile::tempdir().unwrap();
         let variant = folder.path().join("warmer.toml");
         let text = "[algorithm]\nname = \"cmd1\"\ntemperature = 2.0\n";
@@ -418,5 +456,22 @@ mod tests {
         let twice = request(&["cmd1", same.to_str().unwrap()], Choice::Awr, &[]);
         let error = Plan::new(&twice, Path::new("out")).err().unwrap().to_string();
         assert!(error.contains("two learners of one name"), "{error}");
+    }
+
+    #[test]
+    fn settings_behind_a_colon_make_a_variant_with_a_row_of_its_own() {
+        let words = ["cmd2", "cmd2:train.batch_size=64:algorithm.targets=\"raw\""];
+        let plan = Plan::new(&request(&words, Choice::Awr, &["seed=3"]), Path::new("out")).unwrap();
+        let variant = "pinwheel/cmd2+train.batch_size=64+targets=raw-awr/seed-3";
+        assert_eq!(folders(&plan)[..2], ["pinwheel/cmd2-awr/seed-3", variant]);
+        let different = plan.jobs[0].config.differences(&plan.jobs[1].config).unwrap();
+        assert_eq!(different, ["algorithm.targets", "train.batch_size"]);
+        for (word, known) in [("cmd3:seed=1", "cmd1"), ("cmd2:train.batch=64", "batch_size")] {
+            let error = Plan::new(&request(&[word], Choice::Awr, &[]), Path::new("out"));
+            let error = error.err().unwrap();
+            assert!(error.to_string().contains(known), "{error}");
+        }
+        let other = request(&["cmd2:algorithm.name=\"cmd1\""], Choice::Awr, &[]);
+        assert!(Plan::new(&other, Path::new("out")).is_err());
     }
 }
