@@ -169,7 +169,16 @@ impl Plan {
     ) -> Result<Vec<Combination>> {
         let label = entry.label();
         let place = out.join(world.name());
-        let bare = resolve(request, world, entry, None)
+        // Settings of an extraction that is asked for need not fit the preset's own.
+        let untouched = (
+            Request { overrides: Vec::new(), ..request.clone() },
+            Entry { settings: Vec::new(), ..entry.clone() },
+        );
+        let (asked, settled) = match request.extraction {
+            Choice::Default => (request, entry),
+            _ => (&untouched.0, &untouched.1),
+        };
+        let bare = resolve(asked, world, settled, None)
             .map_err(|error| error.in_file(&place.join(&label)))?;
         let own = [None];
         let variants = match extraction(&bare)? {
@@ -471,6 +480,9 @@ mod tests {
             let error = error.err().unwrap();
             assert!(error.to_string().contains(known), "{error}");
         }
+        // The preset of CMD-2 descends the distance; the key is one of the other extraction.
+        let warmer = request(&["cmd2:algorithm.extraction.inverse_temperature=5"], Choice::Awr, &[]);
+        assert_eq!(Plan::new(&warmer, Path::new("out")).unwrap().jobs.len(), 2);
         let other = request(&["cmd2:algorithm.name=\"cmd1\""], Choice::Awr, &[]);
         assert!(Plan::new(&other, Path::new("out")).is_err());
     }
