@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use isochrone::evaluate::{Audit, Success};
+use isochrone::evaluate::{Audit, OverTraining, Success};
 use isochrone::model::Model;
 use isochrone::plan::Graph;
 use isochrone::report::pictures as draw;
@@ -13,6 +13,7 @@ use crate::examiner::{self, Against, Examiner, Steering};
 use crate::opened::{OpenRun, seed_folders};
 use crate::output::{Bars, say, say_json};
 use crate::pictures::{self, Plane};
+use crate::routes::routes;
 use crate::{seeds, wording};
 
 /// Measures a complete run: success by class, agreement with exact steps, triangle inequality.
@@ -54,6 +55,9 @@ pub struct Evaluation {
     pub control: Steering,
     /// How often goals were reached, in a world and with a policy.
     pub success: Option<Success>,
+    /// All evaluations of the policy while it trained, in a maze.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over_training: Option<OverTraining>,
     /// Agreement with exact steps, in a world that has an exact solver.
     pub against_exact: Option<Against>,
     /// The triangle inequality, where a distance was learned.
@@ -144,6 +148,7 @@ fn measure<'m>(
         updates: config.train.steps,
         control: steering,
         success,
+        over_training: wording::over_training(config, &opened.folder)?,
         against_exact,
         audit: model.has_distance().then(|| examiner.audit(model)).transpose()?,
         not_available,
@@ -171,6 +176,13 @@ fn paint(
         let picture = plane.isochrones(vec![panel], ends, referee)?;
         draw::isochrones(&picture, &target("isochrones"))?;
         drawn.push(target("isochrones"));
+    }
+    let Measured { evaluation, graph } = measured;
+    if opened.model.has_policy()
+        && let Some(picture) = routes(&opened.model, examiner, evaluation.control, graph.as_ref())?
+    {
+        draw::routes(&picture, &target("routes"))?;
+        drawn.push(target("routes"));
     }
     let against = measured.evaluation.against_exact.as_ref();
     if let Some(picture) = against.and_then(|found| pictures::calibration(found, &name)) {
@@ -266,6 +278,9 @@ fn tell(evaluation: &Evaluation) -> Result<()> {
     if let Some(success) = &evaluation.success {
         tell_success(success, evaluation.control)?;
     }
+    if let Some(over) = &evaluation.over_training {
+        say(&format!("          {}", wording::evaluations(over)))?;
+    }
     if let Some(audit) = &evaluation.audit {
         say(&format!("check     {}", wording::triangle(audit)))?;
     }
@@ -293,7 +308,9 @@ fn tell_success(success: &Success, control: Steering) -> Result<()> {
         row(&wording::counted(class.switches.into(), "switch", "switches"), &class.rate)?;
     }
     for task in &success.by_task {
-        row(&format!("task {}", task.task), &task.rate)?;
+        let steps = task.mean_steps.map_or(String::new(), |steps| format!("   {steps:.0} steps"));
+        let (name, rate) = (format!("task {}", task.task), wording::rate(&task.rate));
+        say(&format!("          {name:<14} {rate}{steps}"))?;
     }
     if let Some(steps) = success.mean_steps {
         say(&format!("          {steps:.0} steps on average where the goal was reached"))?;

@@ -2,13 +2,13 @@
 
 use isochrone::data::Dataset;
 use isochrone::evaluate::{
-    Agreement, Audit, Calibration, Control, JudgedGoal, Line, Success, audit, calibrate,
+    Agreement, Audit, Calibration, Control, JudgedGoal, Line, Success, audit, calibrate, outcomes,
     referee_pairs, success,
 };
 use isochrone::model::Model;
 use isochrone::plan::{Ball, Graph, Greedy, Settings};
 use isochrone::run::{self, Opened, RunConfig, Source};
-use isochrone::simulate::{Referee, Task};
+use isochrone::simulate::{Outcome, Paths, Referee, Task};
 use isochrone::tabular::steps;
 use isochrone::{Error, Result};
 use serde::Serialize;
@@ -179,13 +179,49 @@ impl<'a> Examiner<'a> {
     ) -> Result<Option<Success>> {
         let Some(opened) = self.world() else { return Ok(None) };
         let environment = &*opened.environment;
-        let measure =
-            |control| success(environment, &self.tasks, model, control, self.seed).map(Some);
+        self.steered(model, steering, graph, |control| {
+            success(environment, &self.tasks, model, control, self.seed)
+        })
+    }
+
+    /// The first `count` episodes of the evaluation with the states they passed; none without a
+    /// world.
+    ///
+    /// # Errors
+    /// As [`Examiner::success`].
+    pub fn routes(
+        &self,
+        model: &Model,
+        steering: Steering,
+        graph: Option<&Graph<'_, Model>>,
+        count: usize,
+    ) -> Result<Option<Vec<Outcome>>> {
+        let Some(opened) = self.world() else { return Ok(None) };
+        let environment = &*opened.environment;
+        let tasks = &self.tasks[..count.min(self.tasks.len())];
+        self.steered(model, steering, graph, |control| {
+            outcomes(environment, tasks, model, control, self.seed, Paths::Keep)
+        })
+    }
+
+    /// The tasks of the evaluation.
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// What `measure` finds where `model` is steered so.
+    fn steered<R>(
+        &self,
+        model: &Model,
+        steering: Steering,
+        graph: Option<&Graph<'_, Model>>,
+        measure: impl Fn(Control<'_>) -> Result<R>,
+    ) -> Result<Option<R>> {
         match (steering, graph) {
-            (Steering::Policy, _) => measure(Control::Policy),
-            (Steering::Graph, Some(graph)) => measure(Control::Graph(graph)),
+            (Steering::Policy, _) => measure(Control::Policy).map(Some),
+            (Steering::Graph, Some(graph)) => measure(Control::Graph(graph)).map(Some),
             (Steering::Greedy, Some(graph)) => {
-                measure(Control::Greedy(&greedy(model, self.source, graph)?))
+                measure(Control::Greedy(&greedy(model, self.source, graph)?)).map(Some)
             }
             (Steering::Graph | Steering::Greedy, None) => model.need_distance().map(|()| None),
         }

@@ -14,6 +14,7 @@ mod opened;
 mod output;
 mod pictures;
 mod plan;
+mod routes;
 mod runs;
 mod seeds;
 mod signals;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use isochrone::data::Dataset;
 use isochrone::plan::{Ending, Path};
 use isochrone::report::pictures;
 use isochrone::run::Source;
@@ -71,15 +72,22 @@ struct End {
     /// In typical spacings of data states.
     spacings: f32,
     words: String,
+    /// The numbers that were given, where the others are a data state's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    given: Option<usize>,
 }
 
 impl End {
-    fn new(state: Vec<f32>, spacings: f32) -> Self {
-        Self { state, spacings, words: wording::novelty(spacings) }
+    fn new(state: Vec<f32>, spacings: f32, given: Option<usize>) -> Self {
+        Self { state, spacings, words: wording::novelty(spacings), given }
     }
 
     fn line(&self) -> String {
-        format!("{}: {}", wording::state(&self.state), self.words)
+        let filled = self.given.map_or(String::new(), |given| {
+            let more = self.state.len() - given;
+            format!("; {more} numbers were not given and are those of the nearest data state")
+        });
+        format!("{}: {}{filled}", wording::state(&self.state), self.words)
     }
 }
 
@@ -105,6 +113,8 @@ fn plan(arguments: &Plan) -> Result<Report> {
     let start = coordinates("start", &arguments.start, size)?;
     let goal = coordinates("goal", &arguments.goal, size)?;
     let source = opened.source()?;
+    let (start, start_filled) = completed(start, &source.dataset);
+    let (goal, goal_filled) = completed(goal, &source.dataset);
     let graph = examiner::graph(model, &source)?;
     let path = match arguments.planner {
         Planner::Graph => graph.path(&start, &goal)?,
@@ -122,8 +132,8 @@ fn plan(arguments: &Plan) -> Result<Report> {
     Ok(Report {
         run: opened.folder,
         planner: arguments.planner,
-        start: End::new(start, path.novelty.start),
-        goal: End::new(goal, path.novelty.goal),
+        start: End::new(start, path.novelty.start, start_filled),
+        goal: End::new(goal, path.novelty.goal, goal_filled),
         left: model.steps(&path.states.concat(), &goals),
         borrowed: path.trajectories.iter().map(borrow).collect(),
         path,
@@ -131,7 +141,22 @@ fn plan(arguments: &Plan) -> Result<Report> {
     })
 }
 
-/// The numbers of a state given as text.
+/// The first numbers of a state that may stand for it: its place.
+const PLACE: usize = 2;
+
+/// A whole state from its first numbers, and how many were given where some were missing: the others
+/// are those of the data state nearest in the given ones.
+fn completed(mut state: Vec<f32>, dataset: &Dataset) -> (Vec<f32>, Option<usize>) {
+    let given = state.len();
+    if given == dataset.state_size() {
+        return (state, None);
+    }
+    let nearest = dataset.state(dataset.nearest(&state));
+    state.extend_from_slice(&nearest[given..]);
+    (state, Some(given))
+}
+
+/// The numbers of a state given as text, all of them or the first few.
 fn coordinates(name: &str, text: &str, size: usize) -> Result<Vec<f32>> {
     let places = ["x", "y", "z"];
     let example = match size {
@@ -147,7 +172,8 @@ fn coordinates(name: &str, text: &str, size: usize) -> Result<Vec<f32>> {
         ))
         .hint(format!("write `--{name} {example}`")));
     };
-    if numbers.len() != size {
+    let leading = PLACE..size;
+    if numbers.len() != size && !leading.contains(&numbers.len()) {
         return Err(Error::input(format!(
             "`--{name}` has `{}` numbers, the run's states have `{size}`",
             numbers.len()

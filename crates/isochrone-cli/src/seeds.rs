@@ -94,6 +94,19 @@ fn means(seeds: &[Evaluation]) -> Vec<Mean> {
         |found: &Evaluation| Some(100.0 * found.success.as_ref()?.stitched.as_ref()?.rate);
     let mut rows =
         vec![mean("reached, all (%)", 1, &reached), mean("reached, stitched (%)", 1, &stitched)];
+    let over = |found: &Evaluation| found.over_training;
+    rows.push(mean("last three evaluations (%)", 1, &|found| {
+        Some(100.0 * over(found)?.last_three)
+    }));
+    rows.push(mean("best evaluation (%)", 1, &|found| Some(100.0 * over(found)?.best)));
+    let tasks = seeds.iter().filter_map(|found| found.success.as_ref());
+    for at in 0..tasks.map(|success| success.by_task.len()).max().unwrap_or(0) {
+        let task = |found: &Evaluation| found.success.as_ref()?.by_task.get(at).copied();
+        let name = |what: &str| format!("task {}{what}", at + 1);
+        let rate = |found: &Evaluation| Some(100.0 * task(found)?.rate.rate);
+        rows.push(mean(&name(" (%)"), 1, &rate));
+        rows.push(mean(&name(", steps"), 0, &|found| task(found)?.mean_steps));
+    }
     for switches in 0..=MOST_SWITCHES {
         let class = |found: &Evaluation| {
             let classes = &found.success.as_ref()?.by_switches;

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use indicatif::ProgressBar;
 use isochrone::algorithms::Phases;
 use isochrone::engine::{Hardware, Threads};
-use isochrone::evaluate::Success;
+use isochrone::evaluate::{OverTraining, Success};
 use isochrone::run::{self, Finished, Observer, Origin, RunConfig, Source};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::output::{Bars, say, say_json};
 use crate::signals::Signals;
+use crate::wording;
 
 /// Learns a distance and a policy.
 ///
@@ -65,6 +66,9 @@ struct Report {
     folder: PathBuf,
     seed: u64,
     success: Option<Success>,
+    /// All evaluations of the run, in a maze.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over_training: Option<OverTraining>,
     error: Option<String>,
 }
 
@@ -183,7 +187,7 @@ fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
 }
 
 /// What `--device` comes to on this machine; says why where it is the CPU after all.
-fn hardware(device: &str) -> Result<Hardware> {
+pub fn hardware(device: &str) -> Result<Hardware> {
     let (hardware, reason) = Hardware::choose(device.parse()?, Threads::default())?;
     if let Some(reason) = reason {
         crate::warn(&reason);
@@ -299,7 +303,9 @@ fn tell(
                 (None, Some(text))
             }
         };
-        reports.push(Report { folder: folder.clone(), seed: config.seed, success, error });
+        let over_training = wording::over_training(config, folder)?;
+        let (folder, seed) = (folder.clone(), config.seed);
+        reports.push(Report { folder, seed, success, over_training, error });
     }
     if arguments.json {
         say_json(&reports)?;
@@ -312,11 +318,16 @@ fn tell(
                 }
                 (Some(_), _) => {}
                 (None, None) => say(&format!("trained   {name}/model.safetensors"))?,
-                (None, Some(success)) => say(&format!(
-                    "trained   {name}/model.safetensors   reached {:.1} % of {} goals",
-                    100.0 * success.overall.rate,
-                    success.overall.tasks
-                ))?,
+                (None, Some(success)) => {
+                    say(&format!(
+                        "trained   {name}/model.safetensors   reached {:.1} % of {} goals",
+                        100.0 * success.overall.rate,
+                        success.overall.tasks
+                    ))?;
+                    if let Some(over) = &report.over_training {
+                        say(&format!("          {}", wording::evaluations(over)))?;
+                    }
+                }
             }
         }
     }

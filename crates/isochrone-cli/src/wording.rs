@@ -1,7 +1,11 @@
 //! Numbers in words: the sentences that several commands say alike.
 
-use isochrone::evaluate::{Audit, Line, Rate};
-use isochrone::run::RunConfig;
+use std::path::Path;
+
+use isochrone::Result;
+use isochrone::evaluate::{Audit, LAST, Line, OverTraining, Rate};
+use isochrone::run::{self, RunConfig};
+use isochrone::simulate::World;
 use isochrone::tabular::steps;
 
 use crate::examiner::Against;
@@ -32,6 +36,25 @@ pub fn rate(rate: &Rate) -> String {
         100.0 * rate.rate,
         100.0 * rate.standard_error,
         grouped(rate.tasks as u64)
+    )
+}
+
+/// All evaluations of a run in a maze, whose benchmarks report them in two ways; none elsewhere.
+pub fn over_training(config: &RunConfig, folder: &Path) -> Result<Option<OverTraining>> {
+    match config.data.world() {
+        Some(World::Maze(_)) => run::over_training(folder),
+        _ => Ok(None),
+    }
+}
+
+/// The mean of the last evaluations and, beside it, the best.
+pub fn evaluations(over: &OverTraining) -> String {
+    format!(
+        "by the policy while it trained: {:.1} % in the mean of the last {}, {:.1} % in the best of {}",
+        100.0 * over.last_three,
+        counted(over.evaluations.min(LAST) as u64, "evaluation", "evaluations"),
+        100.0 * over.best,
+        over.evaluations
     )
 }
 

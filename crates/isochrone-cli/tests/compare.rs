@@ -311,3 +311,64 @@ fn what_cannot_be_compared_is_refused_before_any_training() {
         said(compare(&WHOLE, &["--extraction", "awr", "--set", "evaluation.tasks=25"]), 2);
     assert!(told.contains("differs in `evaluation.tasks`"), "{told}");
 }
+
+#[test]
+fn a_sheet_names_worlds_learners_and_what_others_published() {
+    let sheet = FOLDER.path().join("small.toml");
+    let text = "title = 'A small table'
+        about = ['Data: recorded here.']
+        worlds = ['pinwheel']
+        algorithms = ['gcbc', 'cmd1']
+        seeds = 2
+        one_recording = true
+        [settings]
+        train = { batch_size = 32, steps = 40, evaluate_every = 10 }
+        evaluation.tasks = 8
+        algorithm.policy.network.hidden = [16]
+        [learner.cmd1]
+        algorithm.network.hidden = [16]
+        [[published]]
+        name = 'elsewhere'
+        source = 'somebody'
+        protocol = 'eight seeds'
+        success.pinwheel = { gcbc = '9 ± 6' }";
+    std::fs::write(&sheet, text).unwrap();
+    let (out, page) = (FOLDER.path().join("sheet"), FOLDER.path().join("sheet.md"));
+    let command = |more: &[&str]| {
+        let mut command = isochrone();
+        command.arg("compare").arg(&sheet).args(["--threads", "2", "--device", "cpu", "--out"]);
+        command.arg(&out).arg("--results").arg(&page).args(more);
+        command
+    };
+    let [told, _] = said(command(&[]), 0);
+    let row = |name: &str| {
+        told.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned()
+    };
+    assert!(row("algorithm").ends_with("elsewhere") && row("gcbc").ends_with("9 ± 6"), "{told}");
+    assert!(row("cmd1").ends_with('–'), "{told}");
+    let written = std::fs::read_to_string(&page).unwrap();
+    for words in [
+        "# A small table\n",
+        "- Data: recorded here.",
+        "- The column `elsewhere` is of somebody, not ours: eight seeds.",
+        "data are recorded once, 8 pairs of start and goal are drawn anew with every seed",
+        "| pinwheel | cmd1 | awr | 0, 1 | 40 | 32 |",
+    ] {
+        assert!(written.contains(words), "`{words}` in\n{written}");
+    }
+    let runs = csv(&read(&out, "compare.csv"));
+    assert_eq!(runs.len(), 4);
+    for run in &runs {
+        let [last, best] = ["last_three", "best"].map(|name| run[name].parse::<f64>().unwrap());
+        assert!(last <= best);
+    }
+    // The folder keeps the sheet; one learner and fewer seeds may be asked for again.
+    let mut report = isochrone();
+    report.args(["compare", "--report-only"]).arg(&out).arg("--results").arg(&page);
+    assert_eq!(said(report, 0)[0], told);
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), written);
+    let [again, _] = said(command(&["--algorithm", "gcbc", "--seeds", "1"]), 0);
+    assert_eq!(again, told);
+    let [_, refused] = said(command(&["--set", "data.policy_goal=[5]"]), 2);
+    assert!(refused.contains("`data.policy_goal` is `[5]`"), "{refused}");
+}

@@ -258,11 +258,14 @@ impl Model {
                 .hint("train one with `--from RUN --extraction awr`")
         })?;
         let (states, goals) = (self.normalized(observations), self.normalized(goals));
-        let width = self.shape.normalization.width();
-        let rows = states.chunks_exact(width).zip(goals.chunks_exact(width));
-        let inputs: Vec<f32> =
-            rows.flat_map(|(state, goal)| state.iter().chain(goal)).copied().collect();
-        actions.copy_from_slice(&policy.infer(&self.threads, numbers, &inputs, 2 * width));
+        let normalization = &self.shape.normalization;
+        let sizes = (normalization.width(), normalization.goal_width());
+        let rows = states.chunks_exact(sizes.0).zip(goals.chunks_exact(sizes.0));
+        let row = |(state, goal): (&'_ [f32], &'_ [f32])| -> Vec<f32> {
+            state.iter().copied().chain(normalization.of_goal(goal)).collect()
+        };
+        let inputs: Vec<f32> = rows.flat_map(row).collect();
+        actions.copy_from_slice(&policy.infer(&self.threads, numbers, &inputs, sizes));
         Ok(())
     }
 
@@ -366,6 +369,7 @@ impl ModelShape {
         });
         let policy = self.policy.as_ref().map(|shape| {
             let arena = parameters.arena("policy");
+            let sizes = (sizes.0, self.normalization.goal_width(), sizes.1);
             (arena, Actor::new(parameters, arena, shape, sizes))
         });
         (distance, policy)
@@ -379,6 +383,8 @@ impl ModelShape {
         policy: Option<&[f32]>,
     ) -> std::result::Result<(), String> {
         self.normalization.features.check(self.state_size).map_err(|error| error.to_string())?;
+        Normalization::check_policy_goal(&self.normalization.policy_goal, self.state_size)
+            .map_err(|error| error.to_string())?;
         if let Some(shape) = &self.distance {
             shape.check().map_err(|error| error.to_string())?;
         }

@@ -95,6 +95,7 @@ impl<'d> Trainer<'d> {
         let mut parameters = Parameters::default();
         let problem = Problem {
             state_size,
+            goal_size: data.normalization.goal_width(),
             action_size,
             steps: settings.steps,
             discount,

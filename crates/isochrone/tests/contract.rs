@@ -174,7 +174,8 @@ const SHARED: [&str; 8] = [
 ];
 
 /// Choices of one learner.
-const OWN: [(&str, &str); 25] = [
+const OWN: [(&str, &str); 26] = [
+    ("cmd1", "data.policy_goal=[1]"),
     ("cmd1", "algorithm.variant=forward"),
     ("cmd1", "algorithm.variant=backward algorithm.goal_action=rolled"),
     ("cmd1", "algorithm.variant=binary algorithm.offsets={from=1,end='clip'}"),

@@ -78,6 +78,7 @@ impl Names {
     fn column(&mut self, layout: &Layout, column: Column) -> String {
         match column {
             Column::State(rows) => format!("state {}", self.rows(layout, rows)),
+            Column::Goal(rows, _) => format!("goal {}", self.rows(layout, rows)),
             Column::Action(rows) => format!("action {}", self.rows(layout, rows)),
             Column::PermutedAction(rows, copy) => {
                 format!("permuted {} {copy}", self.rows(layout, rows))
@@ -122,7 +123,14 @@ fn gap(found: impl Iterator<Item = f64>, expected: &[f64]) -> f64 {
 fn differences<T: Scalar>(case: &Case, allowed: f64) -> Vec<String> {
     let config = RunConfig::parse("", &case.settings).unwrap();
     let (steps, discount) = (config.train.steps, config.discount());
-    let problem = Problem { state_size: STATE, action_size: ACTION, steps, discount, radius: None };
+    let problem = Problem {
+        state_size: STATE,
+        goal_size: STATE,
+        action_size: ACTION,
+        steps,
+        discount,
+        radius: None,
+    };
     let mut parameters = Parameters::default();
     let learner = config.algorithm.build(problem, &mut parameters).unwrap();
     let mut program = Program::<T>::new(parameters.clone(), BATCH, STATE, ACTION);

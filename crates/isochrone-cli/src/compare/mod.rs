@@ -9,7 +9,9 @@ use std::process::Command;
 
 use isochrone::checkpoint::{Disk, Lock, write_whole};
 use isochrone::report::{Comparison, Series, pictures as draw};
-use isochrone::run::compare::{Conditions, Curve, Failure, Plan, Pooled, Request, Results, Row};
+use isochrone::run::compare::{
+    Conditions, Curve, Failure, Plan, Pooled, Published, Request, Results, Row, Sheet,
+};
 use isochrone::simulate::World;
 use isochrone::{Error, Result};
 use serde::Serialize;
@@ -17,10 +19,12 @@ use serde::Serialize;
 use self::progress::Progress;
 use crate::output::{say, say_json};
 use crate::signals::Signals;
-use crate::train::thread_count;
+use crate::train::{hardware, thread_count};
 
 /// The text of a tuning grid, kept beside the runs so that the page stays a function of the folder.
 const GRID: &str = "grid.txt";
+/// Seeds of a combination that neither the command nor a sheet counts.
+const SEEDS: u64 = 5;
 
 /// Trains and measures every combination of worlds, learners, extractions and seeds.
 ///
@@ -31,35 +35,40 @@ const GRID: &str = "grid.txt";
   isochrone compare --world pinwheel
   isochrone compare --world pinwheel,roads --algorithm cmd1,my-variant.toml --extraction both
   isochrone compare --world pinwheel --seeds 10 --planner --results docs/results.md
+  isochrone compare configs/pointmaze.toml --device auto --results docs/results-pointmaze.md
   isochrone compare --report-only runs/compare --results docs/results.md")]
 pub struct Compare {
-    /// The worlds, each named once or separated by commas
+    /// The sheet of a benchmark: worlds, learners, settings and published numbers (.toml)
+    sheet: Option<PathBuf>,
+    /// The worlds, each named once or separated by commas [default: those of the sheet]
     #[arg(long = "world", value_name = "WORLD", value_delimiter = ',')]
-    #[arg(required_unless_present = "report_only")]
+    #[arg(required_unless_present_any = ["report_only", "sheet"])]
     worlds: Vec<String>,
     /// The learners: names or configs (.toml), separated by commas; a variant sets keys behind
-    /// colons, as in cmd1:train.batch_size=1024
+    /// colons, as in cmd1:train.batch_size=1024 [default: those of the sheet, else all]
     #[arg(long = "algorithm", short, value_name = "NAME", value_delimiter = ',')]
-    #[arg(default_value = "all")]
     algorithms: Vec<String>,
     /// How policies are taken from distances: default, awr, ddpg-bc or both
     #[arg(long, default_value = "default")]
     extraction: String,
-    /// Seeds of each combination
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    seeds: u64,
+    /// Seeds of each combination [default: those of the sheet, else 5]
+    #[arg(long, value_name = "N")]
+    seeds: Option<u64>,
     /// Changes one key of every config, e.g. --set train.steps=5000
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Also lets every final policy go along the graph planner's waypoints
     #[arg(long)]
     planner: bool,
-    /// Where runs, tables and curves are kept
-    #[arg(long, short, default_value = "runs/compare")]
-    out: PathBuf,
+    /// Where runs, tables and curves are kept [default: runs/SHEET, else runs/compare]
+    #[arg(long, short)]
+    out: Option<PathBuf>,
     /// Runs at a time, each on one thread [default: all cores]
     #[arg(long, short)]
     threads: Option<usize>,
+    /// Where updates run: auto, cpu or cuda:N; evaluations run on the threads
+    #[arg(long, default_value = "cpu")]
+    device: String,
     /// Writes the results as a page
     #[arg(long, value_name = "PAGE")]
     results: Option<PathBuf>,
@@ -67,7 +76,7 @@ pub struct Compare {
     #[arg(long, value_name = "FILE")]
     grid: Option<PathBuf>,
     /// Trains nothing: tables, curves and page of the runs in this folder
-    #[arg(long, value_name = "OUT", conflicts_with_all = ["worlds", "seeds", "overrides", "planner"])]
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["sheet", "worlds", "seeds", "overrides", "planner"])]
     report_only: Option<PathBuf>,
     /// Prints the result as JSON
     #[arg(long)]
@@ -81,12 +90,21 @@ struct Report {
     conditions: Option<Conditions>,
     /// How runs were judged.
     protocols: Vec<Protocol>,
+    /// The sheet that the runs were made by, with what others have published.
+    sheet: Option<Sheet>,
     /// One for each combination.
     rows: Vec<Row>,
     /// The learners over all worlds, where there are several.
     pooled: Vec<Pooled>,
     /// Files beside the runs.
     wrote: Vec<PathBuf>,
+}
+
+impl Report {
+    /// What others have published.
+    fn published(&self) -> &[Published] {
+        self.sheet.as_ref().map_or(&[], |sheet| &sheet.published)
+    }
 }
 
 /// How the runs of one world were judged.
@@ -111,15 +129,9 @@ pub fn run(arguments: &Compare) -> Result<()> {
         return report(out, grid, arguments);
     }
     let threads = thread_count(arguments.threads)?;
-    let request = Request {
-        worlds: arguments.worlds.clone(),
-        algorithms: arguments.algorithms.clone(),
-        extraction: arguments.extraction.parse()?,
-        seeds: arguments.seeds,
-        overrides: arguments.overrides.clone(),
-        planner: arguments.planner,
-    };
-    let out = &arguments.out;
+    let request = request(arguments)?;
+    let hardware = hardware(&arguments.device)?;
+    let out = &folder(arguments);
     let plan = Plan::new(&request, out)?;
     for left_out in &plan.left_out {
         crate::warn(&format!("left out: {left_out}"));
@@ -128,10 +140,14 @@ pub fn run(arguments: &Compare) -> Result<()> {
     let _lock = Lock::take(out)?;
     if plan.jobs.iter().any(|job| !job.is_complete()) {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Conditions { version, commit: commit(), threads }.write(out)?;
+        let device = hardware.gpu.as_ref().map(|gpu| gpu.name.clone());
+        Conditions { version, commit: commit(), threads, device }.write(out)?;
+    }
+    if let Some(sheet) = &request.sheet {
+        sheet.keep(out)?;
     }
     let progress = Progress::new(&plan, signals.clone(), !arguments.json);
-    let failures = plan.execute(threads, &progress);
+    let failures = plan.execute(threads, &hardware, &progress);
     progress.finish();
     if let Some(signal) = signals.received() {
         let out = out.display();
@@ -140,6 +156,36 @@ pub fn run(arguments: &Compare) -> Result<()> {
     }
     let reported = report(out, grid, arguments);
     worst(failures).map_or(reported, Err)
+}
+
+/// What is to be compared: the command's words over the sheet's.
+fn request(arguments: &Compare) -> Result<Request> {
+    let sheet = arguments.sheet.as_deref().map(Sheet::read).transpose()?;
+    let of_sheet = |named: &[String], own: fn(&Sheet) -> &[String]| match &sheet {
+        Some(sheet) if named.is_empty() => own(sheet).to_vec(),
+        _ => named.to_vec(),
+    };
+    let mut algorithms = of_sheet(&arguments.algorithms, |sheet| &sheet.algorithms);
+    if algorithms.is_empty() {
+        algorithms.push("all".into());
+    }
+    let seeds = arguments.seeds.or(sheet.as_ref().map(|sheet| sheet.seeds)).unwrap_or(SEEDS);
+    Ok(Request {
+        worlds: of_sheet(&arguments.worlds, |sheet| &sheet.worlds),
+        algorithms,
+        extraction: arguments.extraction.parse()?,
+        seeds,
+        overrides: arguments.overrides.clone(),
+        planner: arguments.planner || sheet.as_ref().is_some_and(|sheet| sheet.planner),
+        sheet,
+    })
+}
+
+/// Where the runs are kept.
+fn folder(arguments: &Compare) -> PathBuf {
+    let named = arguments.sheet.as_deref().and_then(Path::file_stem);
+    let usual = || Path::new("runs").join(named.unwrap_or("compare".as_ref()));
+    arguments.out.clone().unwrap_or_else(usual)
 }
 
 /// The failure that the command ends with: a divergence only where nothing else failed.
@@ -209,6 +255,7 @@ fn report(out: &Path, grid: Option<String>, arguments: &Compare) -> Result<()> {
     let report = Report {
         conditions: results.conditions.clone(),
         protocols: protocols(&results),
+        sheet: Sheet::kept(out)?,
         rows: results.rows()?,
         pooled: results.pooled(),
         wrote,
@@ -272,9 +319,9 @@ fn picture(curves: &[Curve]) -> Option<Comparison> {
 
 fn tell(report: &Report) -> Result<()> {
     for protocol in &report.protocols {
-        let title = format!("reach     {}, {}", protocol.world, table::MEANING);
+        let title = format!("reach     {}, {}", protocol.world, table::meaning(protocol.world));
         say(&title)?;
-        let table = table::of_world(&report.rows, protocol.world);
+        let table = table::of_world(&report.rows, protocol.world, report.published());
         table.lines().iter().try_for_each(|line| say(&format!("          {line}")))?;
     }
     if !report.pooled.is_empty() {

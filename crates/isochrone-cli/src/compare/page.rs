@@ -3,20 +3,22 @@
 use std::fmt::Write;
 
 use isochrone::evaluate::RESAMPLES;
-use isochrone::run::compare::Row;
+use isochrone::run::compare::{Published, Row};
+use isochrone::simulate::World;
 
-use super::{Report, table};
+use super::{Protocol, Report, table};
 use crate::wording;
 
 /// The page, with the picture called `picture` beside it and the text of a tuning grid.
 pub fn page(report: &Report, picture: Option<&str>, grid: Option<&str>) -> String {
-    let mut text = String::from(
-        "# Results\n\nWritten by `isochrone compare --results` from the runs it trained; not edited \
+    let title = report.sheet.as_ref().map_or("Results", |sheet| &sheet.title);
+    let mut text = format!(
+        "# {title}\n\nWritten by `isochrone compare --results` from the runs it trained; not edited \
          by hand.\n\n",
     );
-    let _ = writeln!(text, "Cells are {}.", table::MEANING);
+    about(&mut text, report);
     for protocol in &report.protocols {
-        let table = table::of_world(&report.rows, protocol.world).markdown();
+        let table = table::of_world(&report.rows, protocol.world, report.published()).markdown();
         let _ = write!(text, "\n## {}\n\n{table}", protocol.world);
         let rows = report.rows.iter().filter(|row| row.world == protocol.world);
         let problems: Vec<String> = rows.flat_map(problems).collect();
@@ -38,6 +40,25 @@ pub fn page(report: &Report, picture: Option<&str>, grid: Option<&str>) -> Strin
     text
 }
 
+/// What the cells mean, and what a sheet says of the data, the budget and the numbers of others.
+fn about(text: &mut String, report: &Report) {
+    let mut meanings: Vec<&str> =
+        report.protocols.iter().map(|protocol| table::meaning(protocol.world)).collect();
+    meanings.dedup();
+    for meaning in meanings {
+        let _ = writeln!(text, "Cells are {meaning}.");
+    }
+    let Some(sheet) = &report.sheet else { return };
+    text.push('\n');
+    for sentence in &sheet.about {
+        let _ = writeln!(text, "- {sentence}");
+    }
+    for column in &sheet.published {
+        let Published { name, source, protocol, .. } = column;
+        let _ = writeln!(text, "- The column `{name}` is of {source}, not ours: {protocol}.");
+    }
+}
+
 fn problems(row: &Row) -> Vec<String> {
     let Row { algorithm, extraction, problems, .. } = row;
     problems.iter().map(|problem| format!("- {algorithm} {extraction}: {problem}")).collect()
@@ -46,20 +67,39 @@ fn problems(row: &Row) -> Vec<String> {
 fn protocol(text: &mut String, report: &Report) {
     text.push_str("\n## Protocol\n\n");
     for protocol in &report.protocols {
+        let of_world = |row: &&Row| row.world == protocol.world;
+        let recordings = report.rows.iter().filter(of_world).map(|row| row.recordings.len());
+        let drawn = match recordings.max() {
+            Some(1) => "data are recorded once,",
+            _ => "data and",
+        };
         let _ = writeln!(
             text,
-            "- {}: data and {} pairs of start and goal are drawn anew with every seed, the same for all \
+            "- {}: {drawn} {} pairs of start and goal are drawn anew with every seed, the same for all \
              learners; an episode succeeds within {} of its goal in at most {} steps; discount {}.",
             protocol.world, protocol.tasks, protocol.radius, protocol.horizon, protocol.discount,
         );
     }
     let resamples = wording::grouped(RESAMPLES);
+    let maze = |protocol: &Protocol| matches!(protocol.world, World::Maze(_));
+    if report.protocols.iter().any(maze) {
+        text.push_str(
+            "- In mazes the mean of the last three evaluations of each run counts, with other start and \
+             goal pairs than those of other seeds; the best evaluation stands beside it because some \
+             papers print that. Tasks are asked in turn, equally often. Steps are those of episodes \
+             that reached their goal.\n",
+        );
+    }
+    if !report.protocols.iter().all(maze) {
+        text.push_str(
+            "- The final model of each run is measured; no checkpoint is chosen.\n\
+             - A pair with n switches needs n changes between families of recorded paths; a stitched \
+             pair needs one or more.\n",
+        );
+    }
     let _ = writeln!(
         text,
-        "- The final model of each run is measured; no checkpoint is chosen.\n\
-         - A pair with n switches needs n changes between families of recorded paths; a stitched \
-         pair needs one or more. With the planner the same policy is sent along waypoints of a graph \
-         over data states.\n\
+        "- With the planner the final policy is sent along waypoints of a graph over data states.\n\
          - The interquartile mean leaves out ⌊n/4⌋ seeds at either end. Its interval holds 95 % of \
          {resamples} resamples of seeds."
     );
@@ -69,7 +109,9 @@ fn protocol(text: &mut String, report: &Report) {
         let at_once = wording::counted(conditions.threads as u64, "run", "runs");
         let version = &conditions.version;
         let program = format!("isochrone {version}{commit}");
-        let _ = writeln!(text, "- {program}; {at_once} at a time, each on one thread.");
+        let device = conditions.device.as_ref();
+        let device = device.map_or(String::new(), |name| format!(", updates on one {name}"));
+        let _ = writeln!(text, "- {program}; {at_once} at a time, each on one thread{device}.");
     }
     let spent = report.rows.iter().filter_map(|row| Some(row.seconds? * row.complete as f64));
     let minutes = spent.sum::<f64>() / 60.0;

@@ -3,14 +3,23 @@
 use std::collections::BTreeMap;
 
 use isochrone::evaluate::OverSeeds;
-use isochrone::run::compare::{Pooled, Row, measures};
+use isochrone::run::compare::{Pooled, Published, Row, measures};
 use isochrone::simulate::World;
 
 use crate::wording;
 
-/// What the cells of a table mean.
-pub const MEANING: &str =
-    "success in %: mean ± standard error over seeds; IQM: interquartile mean [95 % interval]";
+/// What the cells of the table of a world mean.
+pub fn meaning(world: World) -> &'static str {
+    match world {
+        World::Maze(_) => {
+            "success in %: mean ± standard error over seeds; all and tasks: the mean of the last three \
+             evaluations; best: the best evaluation of each seed"
+        }
+        _ => {
+            "success in %: mean ± standard error over seeds; IQM: interquartile mean [95 % interval]"
+        }
+    }
+}
 
 /// What stands where nothing was measured.
 const NOTHING: &str = "–";
@@ -48,9 +57,51 @@ impl Table {
     }
 }
 
-/// The success of every learner in one world, with a column for each number of switches.
-pub fn of_world(rows: &[Row], world: World) -> Table {
+/// The success of every learner in one world, beside what others have published.
+pub fn of_world(rows: &[Row], world: World, published: &[Published]) -> Table {
     let rows: Vec<&Row> = rows.iter().filter(|row| row.world == world).collect();
+    let mut table = match world {
+        World::Maze(_) => of_maze(&rows),
+        _ => by_switches(&rows),
+    };
+    for column in published.iter().filter(|column| column.success.contains_key(world.name())) {
+        table.cells[0].push(column.name.clone());
+        for (cells, row) in table.cells[1..].iter_mut().zip(&rows) {
+            cells.push(column.cell(world, &row.algorithm).unwrap_or(NOTHING).to_owned());
+        }
+    }
+    table
+}
+
+/// A column for each of a benchmark's tasks; all of the last three evaluations but the best.
+fn of_maze(rows: &[&Row]) -> Table {
+    let measured = |name: &String| rows.iter().any(|row| row.last_three.contains_key(name));
+    let task = |name: &String| name.strip_prefix("task_").is_some_and(|rest| !rest.contains('_'));
+    let tasks: Vec<String> =
+        measures().into_iter().filter(task).filter(|name| measured(name)).collect();
+    let planned = rows.iter().any(|row| !row.planner.is_empty());
+    let mut head: Vec<String> =
+        ["algorithm", "extraction", "seeds", "all", "best"].map(String::from).to_vec();
+    head.extend(tasks.iter().map(|name| name.replace('_', " ")));
+    head.push("steps".into());
+    head.extend(planned.then(|| "all, planner".into()));
+    let row = |row: &&Row| {
+        let mut cells = vec![row.algorithm.clone(), row.extraction.clone(), seeds(row)];
+        cells.push(mean(&row.last_three, "overall"));
+        cells.push(row.best.as_ref().map_or(NOTHING.into(), one));
+        let brief = |over: &OverSeeds| format!("{:.0}", 100.0 * over.mean);
+        let cell = |name: &String| row.last_three.get(name).map_or(NOTHING.into(), brief);
+        cells.extend(tasks.iter().map(cell));
+        let steps = row.last_three.get("mean_steps");
+        cells.push(steps.map_or(NOTHING.into(), |over| format!("{:.0}", over.mean)));
+        cells.extend(planned.then(|| mean(&row.planner, "overall")));
+        cells
+    };
+    Table { cells: std::iter::once(head).chain(rows.iter().map(row)).collect() }
+}
+
+/// A column for each number of switches.
+fn by_switches(rows: &[&Row]) -> Table {
     let measured = |name: &str| rows.iter().any(|row| row.policy.contains_key(name));
     let count = |name: &String| name.strip_prefix("switches_")?.parse::<u64>().ok();
     let switches: Vec<(u64, String)> = measures()

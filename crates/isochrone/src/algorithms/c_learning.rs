@@ -114,7 +114,7 @@ impl Algorithm for CLearning {
 
         let at_next = self.critic.of_action(program, state, action, next)[0];
         let at_goal = self.critic.of_action(program, state, action, goal)[0];
-        let ahead = self.policy.acting(program, next, goal);
+        let ahead = self.policy.acting(program, next, random);
         let ahead = self.target.of_action(program, next, ahead, goal)[0];
         let loss = program.recursive_classification(at_next, at_goal, ahead, self.discount);
         let arenas = [(self.critic.arena(), config.optimizer)];
@@ -145,8 +145,8 @@ impl Critique for CLearning {
     }
 
     fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
-        let goal = program.column(Column::State(goal));
         let action = self.policy.acting(program, state, goal);
+        let goal = program.column(Column::State(goal));
         minus_least(program, &self.critic, state, action, goal)
     }
 }

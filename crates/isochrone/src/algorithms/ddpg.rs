@@ -140,7 +140,7 @@ impl Algorithm for Ddpg {
         let reached = program.column(Column::Reached(next_rows, goal_rows, self.radius));
 
         // y = r + γ (1 − reached) min Q̄(s', π(s', g), g), held to what a value can be.
-        let ahead = self.policy.acting(program, next, goal);
+        let ahead = self.policy.acting(program, next, goal_rows);
         let ahead = self.target.of_action(program, next, ahead, goal);
         let ahead = program.extremum_of(Extremum::Least, &ahead);
         let form = Bootstrap { discount: self.discount, held: true };
@@ -177,8 +177,8 @@ impl Critique for Ddpg {
     }
 
     fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
-        let goal = program.column(Column::State(goal));
         let action = self.policy.acting(program, state, goal);
+        let goal = program.column(Column::State(goal));
         minus_least(program, &self.critic, state, action, goal)
     }
 }

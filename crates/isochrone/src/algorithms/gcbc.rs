@@ -32,7 +32,7 @@ impl Choices for Config {}
 /// GCBC with its parameters.
 pub struct Gcbc {
     config: Config,
-    steps: u64,
+    problem: Problem,
     policy: Policy,
 }
 
@@ -46,9 +46,8 @@ impl Gcbc {
         config.policy.check("algorithm.policy")?;
         config.policy_optimizer.check("algorithm.policy_optimizer")?;
         let arena = parameters.arena("policy");
-        let sizes = (2 * problem.state_size, problem.action_size);
-        let policy = Policy::new(parameters, arena, &config.policy, sizes);
-        Ok(Self { config: config.clone(), steps: problem.steps, policy })
+        let policy = Policy::new(parameters, arena, &config.policy, problem.policy_sizes());
+        Ok(Self { config: config.clone(), problem, policy })
     }
 }
 
@@ -57,14 +56,14 @@ impl Algorithm for Gcbc {
         let goal = program.rows(Rows::Future(self.config.offsets));
         let state = program.column(Column::State(Layout::START));
         let action = program.column(Column::Action(Layout::START));
-        let goal = program.column(Column::State(goal));
+        let goal = program.column(self.problem.policy_goal(goal));
         let statistics = self.policy.statistics(program, state, goal);
         let log_likelihood = self.policy.log_likelihood(program, statistics, action);
         let mean = program.mean(log_likelihood, Scale::Unit);
         program.report("training/policy/log_likelihood", mean);
         let loss = program.combine(&[Term::new(-1.0, mean)]);
         let arena = (self.policy.arena(), self.config.policy_optimizer);
-        program.descend("policy", loss, &[arena], Window { from: 0, until: self.steps });
+        program.descend("policy", loss, &[arena], Window { from: 0, until: self.problem.steps });
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {

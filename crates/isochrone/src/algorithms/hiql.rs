@@ -85,8 +85,7 @@ impl Default for Config {
 /// HIQL with its parameters.
 pub struct Hiql {
     config: Config,
-    steps: u64,
-    discount: f64,
+    problem: Problem,
     shape: ValuedShape,
     value: Valued,
     target: Valued,
@@ -104,13 +103,12 @@ impl Hiql {
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
         problem.need_actions("hiql")?;
         config.check()?;
-        let Problem { steps, discount, .. } = problem;
         let shape = ValuedShape {
             network: config.network.clone(),
             state_values: config.critics,
             action_values: 0,
             representation: Some(config.representation),
-            reading: Reading::Steps { discount },
+            reading: Reading::Steps { discount: problem.discount },
         };
         let (value, target) = (parameters.arena("value"), parameters.arena("target"));
         let value = Valued::new(parameters, value, &shape, problem.sizes());
@@ -122,21 +120,15 @@ impl Hiql {
             representation: config.representation,
         };
         let arena = parameters.arena("policy");
-        let actor = Actor::new(parameters, arena, &actor_shape, problem.sizes());
+        let actor = Actor::new(
+            parameters,
+            arena,
+            &actor_shape,
+            (problem.state_size, problem.goal_size, problem.action_size),
+        );
         let Actor::Two(high, low, _) = actor else { unreachable!("an actor of two levels") };
         let config = config.clone();
-        Ok(Self {
-            config,
-            steps,
-            discount,
-            shape,
-            value,
-            target,
-            actor_shape,
-            actor: arena,
-            high,
-            low,
-        })
+        Ok(Self { config, problem, shape, value, target, actor_shape, actor: arena, high, low })
     }
 
     /// How recorded steps are weighed.
@@ -165,10 +157,11 @@ impl Hiql {
         let config = &self.config;
         let goal = program.rows(Rows::Mixed(config.policy_goals, config.offsets));
         let waypoint = program.rows(Rows::Ahead(config.waypoint_steps, Some(goal)));
+        let asked = program.column(self.problem.policy_goal(goal));
         let [state, waypoint, goal] =
             [Layout::START, waypoint, goal].map(|rows| program.column(Column::State(rows)));
         let named = self.value.goal(program, state, waypoint).stop();
-        let statistics = self.high.statistics(program, state, goal);
+        let statistics = self.high.statistics(program, state, asked);
         let log_likelihood = self.high.log_likelihood(program, statistics, named);
         let here = minus_value(program, &self.value, state, goal);
         let there = minus_value(program, &self.value, waypoint, goal);
@@ -203,10 +196,10 @@ impl Algorithm for Hiql {
             program,
             (&self.value, &self.target),
             columns,
-            (self.discount, config.expectile),
+            (self.problem.discount, config.expectile),
         );
         let arenas = [(self.value.arena(), config.optimizer)];
-        program.descend("critic", loss, &arenas, config.phases.critic(self.steps));
+        program.descend("critic", loss, &arenas, config.phases.critic(self.problem.steps));
         program.follow(self.target.arena(), self.value.arena(), config.follow_rate);
 
         let low = self.low(program);
@@ -215,7 +208,7 @@ impl Algorithm for Hiql {
         program.report("training/policy/high", high);
         let loss = program.combine(&[Term::new(1.0, low), Term::new(1.0, high)]);
         let arenas = [(self.actor, config.policy_optimizer)];
-        program.descend("policy", loss, &arenas, config.phases.policy(self.steps));
+        program.descend("policy", loss, &arenas, config.phases.policy(self.problem.steps));
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {

@@ -34,6 +34,8 @@ use crate::nn::PolicyShape;
 pub struct Problem {
     /// Numbers of a state.
     pub state_size: usize,
+    /// Numbers that a policy sees of a goal.
+    pub goal_size: usize,
     /// Numbers of an action; 0 without actions.
     pub action_size: usize,
     /// Updates of the whole run.
@@ -48,6 +50,19 @@ impl Problem {
     /// Numbers of a state and of an action.
     pub fn sizes(&self) -> (usize, usize) {
         (self.state_size, self.action_size)
+    }
+
+    /// What a policy sees of `rows` as goals.
+    fn policy_goal(&self, rows: RowsId) -> Column {
+        match self.goal_size {
+            whole if whole == self.state_size => Column::State(rows),
+            part => Column::Goal(rows, part),
+        }
+    }
+
+    /// The numbers that a policy has for input, and those of an action.
+    fn policy_sizes(&self) -> (usize, usize) {
+        (self.state_size + self.goal_size, self.action_size)
     }
 
     /// Refuses data without actions.
@@ -375,6 +390,7 @@ mod tests {
                 let mut parameters = Parameters::default();
                 let problem = Problem {
                     state_size: STATE,
+                    goal_size: 2,
                     action_size: 3,
                     steps: 10,
                     discount: 0.9,

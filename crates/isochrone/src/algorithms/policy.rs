@@ -28,6 +28,7 @@ pub(super) type PolicyChoices<'a> = (&'a PolicyShape, &'a Extraction, Adam);
 
 /// The last pass of an update: a policy taken from a critic.
 pub(super) struct PolicyNet {
+    problem: Problem,
     shape: PolicyShape,
     policy: Option<Policy>,
     extraction: Extraction,
@@ -49,15 +50,15 @@ impl PolicyNet {
         optimizer.check("algorithm.policy_optimizer")?;
         let policy = (*extraction != Extraction::None).then(|| {
             let arena = parameters.arena("policy");
-            let sizes = (2 * problem.state_size, problem.action_size);
-            Policy::new(parameters, arena, shape, sizes)
+            Policy::new(parameters, arena, shape, problem.policy_sizes())
         });
         let (shape, extraction) = (shape.clone(), extraction.clone());
-        Ok(Self { shape, policy, extraction, optimizer, window })
+        Ok(Self { problem, shape, policy, extraction, optimizer, window })
     }
 
     /// What the policy does in each state, held; learners that ask have made sure there is one.
-    pub fn acting<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: Value) -> Value {
+    pub fn acting<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
+        let goal = program.column(self.problem.policy_goal(goal));
         let policy = self.policy.as_ref().expect("a policy, as the learner checked");
         let statistics = policy.statistics(program, state, goal);
         policy.action(program, statistics).stop()
@@ -71,7 +72,8 @@ impl PolicyNet {
         offsets: Offsets,
     ) {
         let Some(policy) = &self.policy else { return };
-        let columns = self.extraction.columns(program, offsets);
+        let seen = |goal: RowsId| self.problem.policy_goal(goal);
+        let columns = self.extraction.columns(program, offsets, seen);
         let goals = program.rows(Rows::Mixed(self.extraction.goals(), offsets));
         let reach = PolicyReach { critique, columns, goals };
         if let Some(loss) = self.extraction.declare(program, policy, columns, &reach) {

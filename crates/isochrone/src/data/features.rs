@@ -51,6 +51,22 @@ impl Features {
         }
     }
 
+    /// The places among what a network sees of a state that depend on these coordinates alone.
+    pub(super) fn places(&self, axes: &[usize], state_size: usize) -> Vec<usize> {
+        let known = |axis: &usize| axes.contains(axis);
+        match self {
+            Self::None => (0..state_size).filter(known).collect(),
+            Self::Ramps { count, .. } => (0..state_size)
+                .filter(known)
+                .flat_map(|axis| axis * count..(axis + 1) * count)
+                .collect(),
+            Self::Fourier { axes: waved, count, .. } => {
+                let waves = if waved.iter().all(known) { 2 * count } else { 0 };
+                (0..state_size).filter(known).chain(state_size..state_size + waves).collect()
+            }
+        }
+    }
+
     /// Checks the numbers against the data.
     ///
     /// # Errors

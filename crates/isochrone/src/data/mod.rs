@@ -198,6 +198,21 @@ impl Dataset {
         &self.states[row * self.state_size..][..self.state_size]
     }
 
+    /// The row whose first numbers are nearest to `part`, by the root of the sum of squares; the first
+    /// of several.
+    pub fn nearest(&self, part: &[f32]) -> usize {
+        let gap = |row: usize| -> f32 {
+            part.iter().zip(self.state(row)).map(|(a, b)| (a - b) * (a - b)).sum()
+        };
+        let (mut nearest, mut least) = (0, f32::INFINITY);
+        for row in 0..self.rows() {
+            if gap(row) < least {
+                (nearest, least) = (row, gap(row));
+            }
+        }
+        nearest
+    }
+
     /// One action; empty without actions.
     pub fn action(&self, row: usize) -> &[f32] {
         &self.actions[row * self.action_size..][..self.action_size]

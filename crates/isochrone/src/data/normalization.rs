@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Dataset, Features};
+use crate::error::{Error, Result};
 
 /// How states are brought to a common scale before a network sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -28,9 +29,15 @@ pub struct Normalization {
     /// What networks see beside the coordinates, or in their place.
     #[serde(default)]
     pub features: Features,
+    /// The coordinates of a goal that policies see; empty for all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policy_goal: Vec<usize>,
     /// The directions of Fourier features; they follow from `features` and are not written.
     #[serde(skip)]
     directions: Vec<f32>,
+    /// Where what policies see of a goal stands in what networks see of a state; likewise.
+    #[serde(skip)]
+    goal_places: Vec<usize>,
 }
 
 impl Normalization {
@@ -60,18 +67,63 @@ impl Normalization {
 
     /// The normalization of this shift and scale, without features.
     pub fn new(shift: Vec<f32>, scale: Vec<f32>) -> Self {
-        Self { shift, scale, features: Features::None, directions: Vec::new() }
+        let goal_places = (0..shift.len()).collect();
+        Self {
+            shift,
+            scale,
+            features: Features::None,
+            policy_goal: Vec::new(),
+            directions: Vec::new(),
+            goal_places,
+        }
     }
 
     /// The same with features.
     #[must_use]
     pub fn with(self, features: Features) -> Self {
-        Self { directions: features.directions(), features, ..self }
+        let goal = self.policy_goal.clone();
+        Self { directions: features.directions(), features, ..self }.with_policy_goal(goal)
+    }
+
+    /// The same with policies that see these coordinates of a goal alone; none stands for all.
+    #[must_use]
+    pub fn with_policy_goal(self, axes: Vec<usize>) -> Self {
+        let goal_places = match &axes[..] {
+            [] => (0..self.width()).collect(),
+            axes => self.features.places(axes, self.shift.len()),
+        };
+        Self { policy_goal: axes, goal_places, ..self }
+    }
+
+    /// Checks that a policy's goal has coordinates of states of this size.
+    ///
+    /// # Errors
+    /// Names the coordinates and how many there are.
+    pub fn check_policy_goal(axes: &[usize], state_size: usize) -> Result<()> {
+        if axes.iter().all(|&axis| axis < state_size) {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "`data.policy_goal` is `{axes:?}`, expected places of coordinates below {state_size}"
+        ))
+        .hint(
+            "`[0, 1]` is the place of a body in a maze; leave it out to show policies whole goals",
+        ))
     }
 
     /// Numbers that a network sees of a state.
     pub fn width(&self) -> usize {
         self.features.width(self.shift.len())
+    }
+
+    /// Numbers that a policy sees of a goal.
+    pub fn goal_width(&self) -> usize {
+        self.goal_places.len()
+    }
+
+    /// What a policy sees of a goal, given what networks see of it.
+    pub fn of_goal<'a>(&'a self, seen: &'a [f32]) -> impl Iterator<Item = f32> + 'a {
+        self.goal_places.iter().map(|&place| seen[place])
     }
 
     /// Writes what networks see of one state into `target`.
@@ -134,6 +186,28 @@ mod tests {
             assert!((pair[0].hypot(pair[1]) - 1.0).abs() < 1e-6);
         }
         assert_ne!(here[2..], see([4.0, 5.1])[2..]);
+    }
+
+    #[test]
+    fn policies_see_the_numbers_that_depend_on_their_coordinates_alone() {
+        let dataset = Dataset::new(vec![0., 5., 7., 2., 3., 4.], 3, None, &[2]).unwrap();
+        let seen = |features: Features, axes: &[usize]| {
+            let plain = Normalization::fit(&dataset, Scaling::None).with(features);
+            let part = plain.with_policy_goal(axes.to_vec());
+            let places: Vec<f32> = (0..part.width()).map(|place| place as f32).collect();
+            assert_eq!(part.of_goal(&places).count(), part.goal_width());
+            part.of_goal(&places).map(|place| place as usize).collect::<Vec<_>>()
+        };
+        let ramps = || Features::Ramps { count: 2, from: 0.0, to: 1.0, width: 1.0 };
+        let fourier = || Features::Fourier { axes: vec![0, 2], count: 2, length: 1.0 };
+        assert_eq!(seen(Features::None, &[]), [0, 1, 2]);
+        assert_eq!(seen(Features::None, &[2, 0]), [0, 2]);
+        assert_eq!(seen(ramps(), &[0, 2]), [0, 1, 4, 5]);
+        assert_eq!(seen(fourier(), &[2, 0]), [0, 2, 3, 4, 5, 6]);
+        assert_eq!(seen(fourier(), &[0, 1]), [0, 1], "a wave of the third coordinate is hidden");
+        assert_eq!(seen(fourier(), &[]), [0, 1, 2, 3, 4, 5, 6]);
+        let error = Normalization::check_policy_goal(&[0, 3], 3).unwrap_err().to_string();
+        assert!(error.contains("`data.policy_goal` is `[0, 3]`"), "{error}");
     }
 
     #[test]

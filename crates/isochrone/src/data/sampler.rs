@@ -184,6 +184,8 @@ impl RowsId {
 pub enum Column {
     /// The states of these rows, normalized.
     State(RowsId),
+    /// What policies see of these rows as goals, so many numbers a row.
+    Goal(RowsId, usize),
     /// The actions of these rows.
     Action(RowsId),
     /// The actions of these rows in an order drawn anew for every batch; copies are independent.
@@ -251,7 +253,7 @@ impl Layout {
         match self.columns[column] {
             Column::State(_) => state_size,
             Column::Action(_) | Column::PermutedAction(..) | Column::RolledAction(_) => action_size,
-            Column::Noise(width) => width,
+            Column::Noise(width) | Column::Goal(_, width) => width,
             Column::Gap(_) | Column::Reached(..) => 1,
         }
     }
@@ -263,6 +265,8 @@ pub struct Batch {
     size: usize,
     rows: Vec<Vec<u32>>,
     order: Vec<(u32, u32)>,
+    /// What networks see of one state.
+    seen: Vec<f32>,
     /// The columns in the order of the layout, each `size` rows.
     pub columns: Vec<Vec<f32>>,
 }
@@ -351,6 +355,7 @@ impl<'d> Sampler<'d> {
             size,
             rows: vec![vec![0; size]; self.layout.rows.len()],
             order: vec![(0, 0); size],
+            seen: vec![0.0; states],
             columns: widths.map(|width| vec![0.0; size * width]).collect(),
         }
     }
@@ -436,6 +441,13 @@ impl<'d> Sampler<'d> {
                 let size = self.normalization.width();
                 for (target, &row) in numbers.chunks_exact_mut(size).zip(&batch.rows[choice.0]) {
                     self.normalization.apply(self.dataset.state(row as usize), target);
+                }
+            }
+            Column::Goal(choice, width) => {
+                for (target, &row) in numbers.chunks_exact_mut(width).zip(&batch.rows[choice.0]) {
+                    self.normalization.apply(self.dataset.state(row as usize), &mut batch.seen);
+                    let goal = self.normalization.of_goal(&batch.seen);
+                    target.iter_mut().zip(goal).for_each(|(target, value)| *target = value);
                 }
             }
             Column::Action(choice) => {

@@ -4,6 +4,7 @@
 
 mod audit;
 mod calibration;
+mod protocol;
 mod statistics;
 mod success;
 
@@ -13,6 +14,7 @@ pub use audit::{AUDITED_STATES, Audit, TOLERANCE, Worst, audit, audit_matrix};
 pub use calibration::{
     Agreement, Calibration, Judged, JudgedGoal, Point, calibrate, referee_pairs,
 };
+pub use protocol::{LAST, OverTraining};
 pub use statistics::{
     Line, MonotoneMap, OverSeeds, RESAMPLES, bootstrap, interquartile_mean, spearman,
 };

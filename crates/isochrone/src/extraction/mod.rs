@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use awr::{Awr, Baseline};
 pub use ddpg_bc::DdpgBc;
 
-use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows};
+use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Program, Scalar, Value};
 use crate::error::{Error, Result, nearest};
 use crate::nn::Policy;
@@ -89,14 +89,19 @@ impl Extraction {
         }
     }
 
-    /// Declares the columns of the policy.
-    pub fn columns<T: Scalar>(&self, program: &mut Program<T>, offsets: Offsets) -> PolicyColumns {
+    /// Declares the columns of the policy, which has `seen` of a goal.
+    pub fn columns<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        offsets: Offsets,
+        seen: impl Fn(RowsId) -> Column,
+    ) -> PolicyColumns {
         let goal = program.rows(Rows::Mixed(self.goals(), offsets));
-        let goal = program.column(Column::State(goal));
+        let goal = program.column(seen(goal));
         let own_goal = match self {
             Self::DdpgBc(DdpgBc { cloning_goals: ddpg_bc::CloningGoals::Future, .. }) => {
                 let future = program.rows(Rows::Future(offsets));
-                program.column(Column::State(future))
+                program.column(seen(future))
             }
             _ => goal,
         };

@@ -33,44 +33,48 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// Adds the policies to `arena`.
+    /// Adds the policies to `arena`, given how many numbers of a state, of a goal and of an action
+    /// there are.
     pub fn new(
         parameters: &mut Parameters,
         arena: ArenaId,
         shape: &ActorShape,
-        (state_size, action_size): (usize, usize),
+        (state_size, goal_size, action_size): (usize, usize, usize),
     ) -> Self {
         let mut policy = |shape: &PolicyShape, sizes: (usize, usize)| {
             Policy::new(parameters, arena, shape, sizes)
         };
         match shape {
-            ActorShape::One(shape) => Self::One(policy(shape, (2 * state_size, action_size))),
+            ActorShape::One(shape) => {
+                Self::One(policy(shape, (state_size + goal_size, action_size)))
+            }
             ActorShape::Two { high, low, representation } => Self::Two(
-                policy(high, (2 * state_size, *representation)),
+                policy(high, (state_size + goal_size, *representation)),
                 policy(low, (state_size + representation, action_size)),
                 *representation,
             ),
         }
     }
 
-    /// The most likely action for each row of normalized `inputs` (state, then goal).
+    /// The most likely action for each row of normalized `inputs`: state, then goal.
     pub fn infer(
         &self,
         threads: &Threads,
         arena: &[f32],
         inputs: &[f32],
-        width: usize,
+        (state_size, goal_size): (usize, usize),
     ) -> Vec<f32> {
         match self {
             Self::One(policy) => policy.infer(threads, arena, inputs),
             Self::Two(high, low, size) => {
                 let named = high.center(threads, arena, inputs);
-                let rows = inputs.chunks_exact(width).zip(named.chunks_exact(*size));
+                let rows =
+                    inputs.chunks_exact(state_size + goal_size).zip(named.chunks_exact(*size));
                 let mut waypoint = vec![0.0; *size];
-                let mut seen = Vec::with_capacity(named.len() + inputs.len() / 2);
+                let mut seen = Vec::with_capacity(named.len() + inputs.len());
                 for (input, raw) in rows {
                     to_sphere(raw, &mut waypoint);
-                    seen.extend_from_slice(&input[..width / 2]);
+                    seen.extend_from_slice(&input[..state_size]);
                     seen.extend_from_slice(&waypoint);
                 }
                 low.infer(threads, arena, &seen)

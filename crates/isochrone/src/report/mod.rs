@@ -11,6 +11,7 @@ mod holes;
 mod input;
 #[cfg(feature = "pictures")]
 pub mod pictures;
+mod routes;
 
 pub use coverage::Coverage;
 pub use field::Field;
@@ -18,3 +19,4 @@ pub use input::{
     Calibration, Comparison, Curves, Families, Isochrones, Panel, Reference, Series, Spread,
     Summary,
 };
+pub use routes::{Routed, Routes};

@@ -60,6 +60,10 @@ pub struct DataConfig {
     pub scaling: Scaling,
     /// What networks see beside normalized states, or in their place.
     pub features: Features,
+    /// The coordinates of a goal that policies see, such as `[0, 1]`; left out they see all. A critic
+    /// always sees whole states.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policy_goal: Vec<usize>,
     /// The share of trajectories held out; 0 trains on all.
     pub validation: f64,
 }
@@ -73,6 +77,7 @@ impl Default for DataConfig {
             actions: ActionKind::Auto,
             scaling: Scaling::Range,
             features: Features::None,
+            policy_goal: Vec::new(),
             validation: 0.1,
         }
     }
@@ -279,7 +284,7 @@ fn read_algorithm(mut table: Table) -> Result<algorithms::Config> {
 }
 
 /// Writes what was `given` over the defaults, key by key; a thing of another kind replaces them.
-fn overlay(defaults: &mut Table, given: Table) {
+pub(super) fn overlay(defaults: &mut Table, given: Table) {
     let differs = |tag: &str| {
         given.get(tag).is_some_and(|kind| defaults.get(tag).is_some_and(|usual| usual != kind))
     };

@@ -26,8 +26,8 @@ use crate::checkpoint::{Disk, Files, Lock, Snapshot, fingerprint, latest, save_s
 use crate::data::{self, Choices, Dataset, Normalization};
 use crate::engine::{Device, Hardware};
 use crate::error::{Error, Result};
-use crate::evaluate::{Control, Success, success};
-use crate::ledger::Ledger;
+use crate::evaluate::{Control, OverTraining, Success, success};
+use crate::ledger::{self, Ledger};
 use crate::model::Model;
 use crate::simulate::{Environment, Recording, Task, World};
 use crate::train::{Prepared, Trainer};
@@ -50,6 +50,13 @@ pub struct Opened {
     pub families: Vec<u8>,
     /// The families' names.
     pub family_names: Vec<String>,
+}
+
+impl Source {
+    /// Kinds of tasks that the world asks in turn.
+    fn groups(&self) -> usize {
+        self.world.as_ref().map_or(1, |opened| opened.environment.groups())
+    }
 }
 
 /// Generates a world's data or reads a file.
@@ -102,7 +109,11 @@ pub fn prepare(config: &RunConfig, dataset: &Dataset) -> Result<Prepared> {
     let (training, validation) = dataset.split(config.data.validation, config.data.seed)?;
     let features = &config.data.features;
     features.check(dataset.state_size())?;
-    let normalization = Normalization::fit(&training, config.data.scaling).with(features.clone());
+    let goal = &config.data.policy_goal;
+    Normalization::check_policy_goal(goal, dataset.state_size())?;
+    let normalization = Normalization::fit(&training, config.data.scaling)
+        .with(features.clone())
+        .with_policy_goal(goal.clone());
     let radius = config.data.world().map(|world| world.open().radius());
     Ok(Prepared { training, validation, normalization, radius })
 }
@@ -278,8 +289,8 @@ impl Session<'_> {
         let resume = (step > 0).then_some(step);
         let open =
             |name: &str, columns: &[String]| Ledger::open(&self.folder.join(name), columns, resume);
-        let evaluation =
-            (!self.tasks.is_empty()).then(|| open("evaluation.csv", &evaluation_columns()));
+        let evaluation = (!self.tasks.is_empty())
+            .then(|| open(EVALUATION, &evaluation_columns(self.source.groups())));
         let timing = ["time/updates_per_second", "time/evaluation_seconds"].map(str::to_owned);
         Ok(Ledgers {
             metrics: open("metrics.csv", &self.trainer.metrics())?,
@@ -332,7 +343,8 @@ impl Session<'_> {
         let since = Instant::now();
         let seed = self.config.evaluation.seed;
         let measured = success(&*opened.environment, &self.tasks, &model, Control::Policy, seed)?;
-        ledger.append(self.trainer.step(), &evaluation_row(&measured))?;
+        let row = evaluation_row(&measured, self.source.groups());
+        ledger.append(self.trainer.step(), &row)?;
         observer.evaluated(self.trainer.step(), &measured);
         self.success = Some(measured);
         Ok(since.elapsed().as_secs_f64())
@@ -360,30 +372,58 @@ impl Session<'_> {
     }
 }
 
-/// Switches that have a column of their own.
-const MOST_SWITCHES: u8 = 4;
+const EVALUATION: &str = "evaluation.csv";
 
-fn evaluation_columns() -> Vec<String> {
-    let classes =
-        (0..=MOST_SWITCHES).map(|switches| format!("evaluation/switches_{switches}_success"));
-    ["evaluation/overall_success", "evaluation/stitched_success", "evaluation/mean_steps"]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(classes)
-        .collect()
+/// What the evaluations of the run in `folder` come to; none where there were none.
+///
+/// # Errors
+/// A table that cannot be read.
+pub fn over_training(folder: &Path) -> Result<Option<OverTraining>> {
+    let path = folder.join(EVALUATION);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let rates = ledger::read(&path)?.column("evaluation/overall_success").unwrap_or_default();
+    Ok(OverTraining::of(&rates))
 }
 
-fn evaluation_row(success: &Success) -> Vec<f64> {
-    let classes = (0..=MOST_SWITCHES).map(|switches| {
-        let class = success.by_switches.iter().find(|class| class.switches == switches);
-        class.map_or(f64::NAN, |class| class.rate.rate)
-    });
-    [
-        success.overall.rate,
-        success.stitched.map_or(f64::NAN, |stitched| stitched.rate),
-        success.mean_steps.unwrap_or(f64::NAN),
-    ]
-    .into_iter()
-    .chain(classes)
-    .collect()
+/// Switches that have a column of their own, and the most kinds of tasks that a world asks in turn.
+const MOST_SWITCHES: u8 = 4;
+const MOST_TASKS: usize = 5;
+
+/// The columns of an evaluation: by kind of task where a world asks several in turn, else by switches.
+fn evaluation_columns(groups: usize) -> Vec<String> {
+    let all =
+        ["evaluation/overall_success", "evaluation/stitched_success", "evaluation/mean_steps"];
+    let classes: Vec<String> = if groups > 1 {
+        let task =
+            |task: usize| ["success", "steps"].map(|what| format!("evaluation/task_{task}_{what}"));
+        (1..=groups).flat_map(task).collect()
+    } else {
+        (0..=MOST_SWITCHES)
+            .map(|switches| format!("evaluation/switches_{switches}_success"))
+            .collect()
+    };
+    all.map(str::to_owned).into_iter().chain(classes).collect()
+}
+
+fn evaluation_row(success: &Success, groups: usize) -> Vec<f64> {
+    let known = |number: Option<f64>| number.unwrap_or(f64::NAN);
+    let classes: Vec<f64> = if groups > 1 {
+        let task = |task: usize| {
+            let found = success.by_task.iter().find(|found| found.task == task);
+            let rate = known(found.map(|found| found.rate.rate));
+            [rate, known(found.and_then(|found| found.mean_steps))]
+        };
+        (1..=groups).flat_map(task).collect()
+    } else {
+        let class =
+            |switches| success.by_switches.iter().find(move |class| class.switches == switches);
+        (0..=MOST_SWITCHES)
+            .map(|switches| known(class(switches).map(|class| class.rate.rate)))
+            .collect()
+    };
+    let stitched = known(success.stitched.map(|stitched| stitched.rate));
+    let all = [success.overall.rate, stitched, known(success.mean_steps)];
+    all.into_iter().chain(classes).collect()
 }

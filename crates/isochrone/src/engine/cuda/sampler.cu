@@ -1,8 +1,9 @@
 // Batches drawn on the GPU from the streams of `random.rs`: integers only, equal to the CPU's.
 
-// `seen` is what networks see of every state; `states` are as they were recorded.
+// `seen` is what networks see of every state, `goals` what policies see of it as a goal; `states`
+// are as they were recorded.
 struct Data {
-    const float *seen, *states, *actions;
+    const float *seen, *goals, *states, *actions;
     const u32 *last_rows, *starts, *cumulative, *waypoints;
     u32 rows, start_count, table, waypoint_table, state_size, unused;
 };
@@ -14,8 +15,8 @@ struct Choice {
     double current, future, both, successor;
 };
 
-// Kinds: 0 state, 1 action, 2 permuted action, 3 rolled action, 4 noise, 5 gap, 6 reached. `out` is
-// the place of the column in a replica's memory.
+// Kinds: 0 state, 1 action, 2 permuted action, 3 rolled action, 4 noise, 5 gap, 6 reached, 7 goal.
+// `out` is the place of the column in a replica's memory.
 struct Filler {
     u32 kind, choice, width, purpose;
     u64 order, out;
@@ -169,8 +170,9 @@ extern "C" __global__ void sampler_gather(const Data* data, const Filler* filler
         out[at] = reached(data, chosen[place], goal, filler->within) ? 1.0f : 0.0f;
         return;
     }
-    if (filler->kind == 0) {
-        out[at] = data->seen[(u64)chosen[place] * width + inside];
+    if (filler->kind == 0 || filler->kind == 7) {
+        const float* seen = filler->kind == 0 ? data->seen : data->goals;
+        out[at] = seen[(u64)chosen[place] * width + inside];
         return;
     }
     if (filler->kind == 2) place = own(orders, stride)[filler->order * size + place];

@@ -15,6 +15,7 @@ pub(super) const SOURCE: &str = include_str!("sampler.cu");
 #[repr(C)]
 struct Data {
     seen: u64,
+    goals: u64,
     states: u64,
     actions: u64,
     last_rows: u64,
@@ -248,6 +249,7 @@ fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<Memory>)>
     let states = if tables.columns.iter().any(compared) { dataset.states() } else { &[] };
     let held = vec![
         machine.filled(&seen(tables))?,
+        machine.filled(&goals(tables))?,
         machine.filled(states)?,
         machine.filled(dataset.actions())?,
         machine.filled(&last_rows)?,
@@ -258,12 +260,13 @@ fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<Memory>)>
     let address = |at: usize| -> u64 { held[at].address };
     let data = Data {
         seen: address(0),
-        states: address(1),
-        actions: address(2),
-        last_rows: address(3),
-        starts: address(4),
-        cumulative: address(5),
-        waypoints: address(6),
+        goals: address(1),
+        states: address(2),
+        actions: address(3),
+        last_rows: address(4),
+        starts: address(5),
+        cumulative: address(6),
+        waypoints: address(7),
         rows: dataset.rows() as u32,
         start_count: tables.starts.len() as u32,
         table: tables.cumulative.len() as u32,
@@ -284,6 +287,21 @@ fn seen(tables: &Tables<'_>) -> Vec<f32> {
     seen
 }
 
+/// What policies see of every state as a goal, where that is less; by the CPU's own code.
+fn goals(tables: &Tables<'_>) -> Vec<f32> {
+    if !tables.columns.iter().any(|column| matches!(column, Column::Goal(..))) {
+        return Vec::new();
+    }
+    let normalization = tables.normalization;
+    let mut goals = Vec::with_capacity(tables.dataset.rows() * normalization.goal_width());
+    let mut seen = vec![0.0; normalization.width()];
+    for row in 0..tables.dataset.rows() {
+        normalization.apply(tables.dataset.state(row), &mut seen);
+        goals.extend(normalization.of_goal(&seen));
+    }
+    goals
+}
+
 /// Threads of a block that draws, and of one that gathers.
 const DRAWS: usize = 64;
 const GATHERS: usize = 256;
@@ -300,6 +318,7 @@ fn fillers(tables: &Tables<'_>, batches: &Batches) -> Vec<Filler> {
             Column::Noise(width) => (4, 0, width),
             Column::Gap(choice) => (5, choice.place(), 1),
             Column::Reached(choice, _, _) => (6, choice.place(), 1),
+            Column::Goal(choice, width) => (7, choice.place(), width),
         };
         let (other, within) = match *column {
             Column::Reached(_, goal, radius) => {

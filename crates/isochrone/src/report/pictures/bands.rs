@@ -38,7 +38,12 @@ impl Scale {
     pub(super) fn new(input: &Isochrones) -> Self {
         let ranges = input.panels.iter().filter_map(|panel| panel.distance.range());
         let largest = ranges.map(|range| f64::from(range[1])).fold(0.0, f64::max);
-        let farthest = input.farthest.map_or(largest, f64::from);
+        Self::up_to(largest, input.farthest)
+    }
+
+    /// Bands up to `farthest`, or else up to the `largest` distance there is.
+    pub(super) fn up_to(largest: f64, farthest: Option<f32>) -> Self {
+        let farthest = farthest.map_or(largest, f64::from);
         // A distance that is zero everywhere still has a bar.
         let farthest = if farthest > 0.0 { farthest } else { 1.0 };
         let step = axes::round_step(farthest, BANDS);

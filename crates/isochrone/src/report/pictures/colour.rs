@@ -58,6 +58,19 @@ pub(super) fn stroke(index: usize) -> Stroke {
     Stroke { ink: family(index), dash }
 }
 
+/// The shade of part `index` of `count` of a path: white at its start, dark red at its end.
+pub(super) fn time(index: usize, count: usize) -> Ink {
+    const SHADES: [[f64; 3]; 3] = [[255.0; 3], [255.0, 140.0, 60.0], [150.0, 0.0, 20.0]];
+    let place = 2.0 * index as f64 / count.saturating_sub(1).max(1) as f64;
+    let below = (place as usize).min(1);
+    let rest = place - below as f64;
+    let mix = |channel: usize| {
+        let (from, to) = (SHADES[below][channel], SHADES[below + 1][channel]);
+        (from + (to - from) * rest).round() as u8
+    };
+    Ink::new([mix(0), mix(1), mix(2)])
+}
+
 /// The colour of band `index` of `count`: lightest next to the goal, darkest far away.
 pub(super) fn band(index: usize, count: usize) -> Ink {
     let share = index as f64 / count.saturating_sub(1).max(1) as f64;
@@ -88,6 +101,12 @@ mod tests {
             assert!(bands.windows(2).all(|pair| pair[0] > pair[1]), "{bands:?}");
         }
         assert_eq!(band(0, 1).colour, SCALE[11], "one band is the nearest");
+    }
+
+    #[test]
+    fn paths_darken_with_time() {
+        let shades: Vec<f64> = (0..12).map(|index| luminance(time(index, 12))).collect();
+        assert!(shades.windows(2).all(|pair| pair[0] > pair[1]), "{shades:?}");
     }
 
     #[test]

@@ -17,13 +17,14 @@ mod legend;
 mod map;
 mod page;
 mod raster;
+mod routes;
 mod svg;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use self::drawing::Drawing;
-use super::{Calibration, Comparison, Coverage, Curves, Isochrones};
+use super::{Calibration, Comparison, Coverage, Curves, Isochrones, Routes};
 use crate::Result;
 use crate::checkpoint::{Disk, write_whole};
 
@@ -76,6 +77,17 @@ pub fn calibration(input: &Calibration, path_without_extension: &Path) -> Result
 /// A disk that refuses a file.
 pub fn coverage(input: &Coverage, path_without_extension: &Path) -> Result<()> {
     save(&coverage::draw(input), path_without_extension)
+}
+
+/// Draws a maze from above, with isochrones and the paths of a policy; writes `<path>.svg` and
+/// `<path>.png`.
+///
+/// # Errors
+///
+/// What [`Routes::check`] refuses, and a disk that refuses a file.
+pub fn routes(input: &Routes, path_without_extension: &Path) -> Result<()> {
+    input.check()?;
+    save(&routes::draw(input), path_without_extension)
 }
 
 fn save(drawing: &Drawing, path: &Path) -> Result<()> {

@@ -1,7 +1,8 @@
 //! A comparison: every combination of world, learner, extraction and seed as a run of its own.
 //!
 //! ```text
-//! OUT/comparison.toml                  program and threads that trained
+//! OUT/comparison.toml                  program, threads and device that trained
+//! OUT/sheet.toml                       the sheet of a benchmark, where one was given
 //! OUT/WORLD/NAME-EXTRACTION/seed-N/    a run, with these two beside its own files:
 //!     planner.csv                      success of the final model along the graph planner's waypoints
 //!     diverged.toml                    where a number stopped being finite
@@ -12,6 +13,7 @@
 
 mod plan;
 mod results;
+mod sheet;
 mod summary;
 mod work;
 
@@ -22,6 +24,7 @@ use toml::Value;
 
 pub use plan::{Choice, Job, Plan, Request};
 pub use results::{Ending, Results, RunResult, measures};
+pub use sheet::{Published, Sheet};
 pub use summary::{Curve, Pooled, Row};
 pub use work::{Failure, Watch};
 
@@ -44,6 +47,9 @@ pub struct Conditions {
     pub commit: Option<String>,
     /// Runs at a time; each has one thread.
     pub threads: usize,
+    /// The GPU that updates ran on; none is the CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
 }
 
 impl Conditions {

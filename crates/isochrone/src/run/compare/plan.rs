@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::{agree, extraction, runs};
+use super::{Sheet, agree, extraction, runs};
 use crate::algorithms;
 use crate::engine::Threads;
 use crate::error::{Error, Result, nearest};
@@ -72,6 +72,8 @@ pub struct Request {
     pub overrides: Vec<String>,
     /// Whether final models are also measured with the graph planner.
     pub planner: bool,
+    /// The settings of learners and worlds, instead of presets and defaults.
+    pub sheet: Option<Sheet>,
 }
 
 /// One run of a comparison.
@@ -133,10 +135,11 @@ impl Plan {
                 }
             }
         }
+        let one_recording = request.sheet.as_ref().is_some_and(|sheet| sheet.one_recording);
         let job = |seed: u64, combination: &Combination| {
             let mut config = combination.config.clone();
             config.seed += seed;
-            config.data.seed += seed;
+            config.data.seed += if one_recording { 0 } else { seed };
             config.evaluation.seed += seed;
             let folder = combination.folder.join(format!("seed-{}", config.seed));
             Job { config, folder }
@@ -249,7 +252,7 @@ impl Plan {
 const VARIANTS: [(&str, &str, &str); 1] = [("crl-nce", "crl", "algorithm.contrast=nce")];
 
 /// Every learner and every variant with a name of its own.
-fn known_learners() -> impl Iterator<Item = &'static str> {
+pub(super) fn known_learners() -> impl Iterator<Item = &'static str> {
     algorithms::Config::NAMES.into_iter().chain(VARIANTS.map(|(name, ..)| name))
 }
 
@@ -334,6 +337,10 @@ fn resolve(
     let variant = VARIANTS.iter().find(|(variant, ..)| *variant == name);
     let own = extraction.and_then(|extraction| preset(world, &format!("{name}-{extraction}")));
     let tuned = own.or(preset(world, name)).unwrap_or_default();
+    let tuned = match &request.sheet {
+        Some(sheet) => sheet.config(world, name)?,
+        None => tuned.to_owned(),
+    };
     let name = variant.map_or(name, |(_, learner, _)| learner);
     let mut settings = vec![format!("data.source=\"{world}\"")];
     if !is_file {
@@ -347,7 +354,7 @@ fn resolve(
     let mut config = if is_file {
         RunConfig::read(Path::new(name), &settings)?
     } else {
-        RunConfig::parse(tuned, &settings)?
+        RunConfig::parse(&tuned, &settings)?
     };
     let chosen = config.data.world() == Some(world)
         && (is_file || config.algorithm.name() == name)
@@ -381,6 +388,7 @@ mod tests {
             seeds: 2,
             overrides: words(overrides),
             planner: false,
+            sheet: None,
         }
     }
 
@@ -425,6 +433,31 @@ mod tests {
         let quiet = request(&["cmd1"], Choice::Default, &["train.evaluate_every=0"]);
         let plan = Plan::new(&quiet, Path::new("out")).unwrap();
         assert!(plan.jobs.iter().all(|job| job.config.train.evaluate_every == 0));
+    }
+
+    #[test]
+    fn a_sheet_has_the_last_word_on_settings_and_may_keep_one_recording() {
+        let sheet = Sheet::parse(
+            "title = ''\nworlds = ['pinwheel']\nalgorithms = ['cmd1', 'gcbc']\nseeds = 2\n\
+             one_recording = true\n[settings]\ntrain.steps = 33\n\
+             [learner.cmd1]\nalgorithm.temperature = 2.0",
+        );
+        let sheet = sheet.unwrap();
+        let mut wanted = request(&["cmd1", "gcbc"], Choice::Default, &["seed=7"]);
+        wanted.sheet = Some(sheet);
+        let plan = Plan::new(&wanted, Path::new("out")).unwrap();
+        assert_eq!(folders(&plan)[..2], ["pinwheel/cmd1-awr/seed-7", "pinwheel/gcbc/seed-7"]);
+        for (at, job) in plan.jobs.iter().enumerate() {
+            let seed = 7 + at as u64 / 2;
+            let config = &job.config;
+            assert_eq!(
+                (config.seed, config.data.seed, config.evaluation.seed),
+                (seed, 0, seed + 993)
+            );
+            assert_eq!(config.train.steps, 33, "no preset");
+            let own = config.to_toml().unwrap().contains("temperature = 2.0");
+            assert_eq!(own, config.algorithm.name() == "cmd1");
+        }
     }
 
     #[test]

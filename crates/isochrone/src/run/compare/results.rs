@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::{Conditions, DIVERGED, PLANNER, agree, extraction, read_toml, runs};
 use crate::algorithms;
 use crate::error::{Error, Result};
+use crate::evaluate::{LAST, OverTraining};
 use crate::ledger;
-use crate::run::{RunConfig, evaluation_columns, folder};
+use crate::run::{EVALUATION, MOST_TASKS, RunConfig, evaluation_columns, folder};
 use crate::simulate::World;
 
 /// How a run stands.
@@ -53,10 +54,18 @@ impl Ending {
 }
 
 /// The names of what is measured, as the rows of a [`RunResult`] have it: `overall`, `stitched`,
-/// `mean_steps`, then `switches_0` and on.
+/// `mean_steps`, then `switches_0` and on, then `task_1` and `task_1_steps` and on.
 pub fn measures() -> Vec<String> {
     let short = |name: &String| name.trim_start_matches("evaluation/").replace("_success", "");
-    evaluation_columns().iter().map(short).collect()
+    columns().iter().map(short).collect()
+}
+
+/// The columns of every kind of evaluation, each once.
+fn columns() -> Vec<String> {
+    let mut columns = evaluation_columns(1);
+    let more = evaluation_columns(MOST_TASKS);
+    columns.extend(more.into_iter().filter(|name| name.contains("/task_")));
+    columns
 }
 
 /// What one run came to. What was not measured is not a number.
@@ -78,7 +87,11 @@ pub struct RunResult {
     pub seconds: f64,
     /// The final model by its policy, in the order of [`measures`].
     pub policy: Vec<f64>,
-    /// The same along the graph planner's waypoints.
+    /// The mean of the last three evaluations, in the same order.
+    pub last_three: Vec<f64>,
+    /// The best overall success of all evaluations.
+    pub best: f64,
+    /// The final model along the graph planner's waypoints.
     pub planner: Vec<f64>,
     /// Steps, and the policy there, for every evaluation.
     pub curve: Vec<(u64, Vec<f64>)>,
@@ -96,15 +109,19 @@ impl RunResult {
             Some(divergence) => Ending::Diverged(divergence),
             None => Ending::Stopped,
         };
-        let curve = table(&folder.join("evaluation.csv"))?;
+        let curve = table(&folder.join(EVALUATION))?;
         let blank = || vec![f64::NAN; measures().len()];
         let complete = ending == Ending::Complete;
         let last = |rows: &[(u64, Vec<f64>)]| {
             let end = rows.last().filter(|(step, _)| complete && *step == config.train.steps);
             end.map_or_else(blank, |(_, row)| row.clone())
         };
+        let rates: Vec<f64> = curve.iter().map(|(_, row)| row[0]).collect();
+        let over = OverTraining::of(&rates).filter(|_| complete);
         Ok(Self {
             policy: last(&curve),
+            last_three: over.map_or_else(blank, |_| last_three(&curve)),
+            best: over.map_or(f64::NAN, |over| over.best),
             planner: last(&table(&folder.join(PLANNER))?),
             seconds: seconds(&folder)?,
             folder,
@@ -134,10 +151,28 @@ fn table(path: &Path) -> Result<Vec<(u64, Vec<f64>)>> {
         return Ok(Vec::new());
     }
     let table = ledger::read(path)?;
-    if table.columns[1..] != evaluation_columns() {
+    let known = columns();
+    if !table.columns[1..].iter().all(|name| known.contains(name)) {
         return Err(Error::input("the columns are not those of an evaluation").in_file(path));
     }
-    Ok(table.rows.into_iter().map(|row| (row[0] as u64, row[1..].to_vec())).collect())
+    let places: Vec<Option<usize>> =
+        known.iter().map(|name| table.columns.iter().position(|column| column == name)).collect();
+    let row = |row: Vec<f64>| {
+        let values = places.iter().map(|place| place.map_or(f64::NAN, |place| row[place]));
+        (row[0] as u64, values.collect())
+    };
+    Ok(table.rows.into_iter().map(row).collect())
+}
+
+/// The mean of each measure over the last three evaluations, of those that know it.
+fn last_three(curve: &[(u64, Vec<f64>)]) -> Vec<f64> {
+    let last = &curve[curve.len().saturating_sub(LAST)..];
+    let mean = |index: usize| {
+        let known: Vec<f64> =
+            last.iter().map(|(_, row)| row[index]).filter(|value| value.is_finite()).collect();
+        known.iter().sum::<f64>() / known.len() as f64
+    };
+    (0..columns().len()).map(mean).collect()
 }
 
 /// The seconds that the updates of the run in `folder` took, by its own clock.
@@ -201,7 +236,7 @@ impl Results {
     pub fn to_csv(&self) -> String {
         let names = measures();
         let planner: Vec<String> = names.iter().map(|name| format!("planner_{name}")).collect();
-        let first = "world,algorithm,extraction,seed,steps,status";
+        let first = "world,algorithm,extraction,seed,steps,status,last_three,best";
         let mut text = format!("{first},{},{}\n", names.join(","), planner.join(","));
         for run in &self.runs {
             text += &format!(
@@ -213,7 +248,8 @@ impl Results {
                 run.config.train.steps,
                 run.ending.word()
             );
-            for value in run.policy.iter().chain(&run.planner) {
+            let over = [run.last_three[0], run.best];
+            for value in over.iter().chain(&run.policy).chain(&run.planner) {
                 text.push(',');
                 text += &field(*value);
             }

@@ -26,12 +26,18 @@ pub struct Row {
     pub complete: usize,
     /// Each measure of [`measures`] by name, where the world has it.
     pub policy: BTreeMap<String, OverSeeds>,
-    /// The same along the graph planner's waypoints, where it was measured.
+    /// The same as means of the last three evaluations.
+    pub last_three: BTreeMap<String, OverSeeds>,
+    /// The best overall success of all evaluations.
+    pub best: Option<OverSeeds>,
+    /// The final model along the graph planner's waypoints, where it was measured.
     pub planner: BTreeMap<String, OverSeeds>,
     /// Seconds of a run.
     pub seconds: Option<f64>,
     /// Updates of a run.
     pub updates: u64,
+    /// Seeds of the data, each once.
+    pub recordings: Vec<u64>,
     /// Rows of a batch.
     pub batch_size: usize,
     /// Where the config departs from the learner's defaults, as `key = value`.
@@ -46,6 +52,8 @@ impl Row {
         let complete: Vec<&RunResult> =
             runs.iter().filter(|run| run.ending == Ending::Complete).collect();
         let seconds = complete.iter().map(|run| run.seconds).sum::<f64>() / complete.len() as f64;
+        let best = complete.iter().map(|run| run.best).filter(|best| best.is_finite());
+        let best: Vec<f64> = best.collect();
         Ok(Self {
             world: first.world,
             algorithm: first.algorithm.clone(),
@@ -53,9 +61,16 @@ impl Row {
             seeds: runs.iter().map(|run| run.config.seed).collect(),
             complete: complete.len(),
             policy: by_name(&complete, |run| &run.policy),
+            last_three: by_name(&complete, |run| &run.last_three),
+            best: OverSeeds::of(&best),
             planner: by_name(&complete, |run| &run.planner),
             seconds: (!complete.is_empty()).then_some(seconds),
             updates: first.config.train.steps,
+            recordings: {
+                let mut seeds: Vec<u64> = runs.iter().map(|run| run.config.data.seed).collect();
+                seeds.dedup();
+                seeds
+            },
             batch_size: first.config.train.batch_size,
             departures: departures(&first.config)?,
             problems: runs.iter().filter_map(problem).collect(),

@@ -1,4 +1,5 @@
-//! The runs of a comparison, one a thread: for small networks the way that wastes least.
+//! The runs of a comparison, one a thread: for small networks the way that wastes least. On a GPU the
+//! updates of all of them run side by side, and each thread evaluates its own run.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::results::Divergence;
 use super::{DIVERGED, Job, PLANNER, Plan};
 use crate::checkpoint::{Disk, write_whole};
-use crate::engine::Threads;
+use crate::engine::{Hardware, Threads};
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, success};
 use crate::ledger::{self, Ledger};
@@ -44,14 +45,14 @@ impl Job {
 impl Plan {
     /// Brings every run to its end, `workers` at a time with one thread each; a failing run does
     /// not stop the others. Returns the runs that failed, in the order of the plan.
-    pub fn execute(&self, workers: usize, watch: &dyn Watch) -> Vec<Failure> {
+    pub fn execute(&self, workers: usize, hardware: &Hardware, watch: &dyn Watch) -> Vec<Failure> {
         let next = AtomicUsize::new(0);
         let failures = Mutex::new(Vec::new());
         let work = || {
             while watch.signal().is_none() {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(job) = self.jobs.get(at) else { break };
-                let done = self.bring_to_end(job, watch);
+                let done = self.bring_to_end(job, hardware, watch);
                 if let (Err(error), Ok(mut failures)) = (done, failures.lock()) {
                     failures.push((at, Failure { folder: job.folder.clone(), error }));
                 }
@@ -67,13 +68,14 @@ impl Plan {
         failures.into_iter().map(|(_, failure)| failure).collect()
     }
 
-    fn bring_to_end(&self, job: &Job, watch: &dyn Watch) -> Result<()> {
+    fn bring_to_end(&self, job: &Job, hardware: &Hardware, watch: &dyn Watch) -> Result<()> {
         let Some(source) = self.source(&job.config) else { return Ok(()) };
         if !job.is_complete() {
-            let (threads, origin) = (Threads::default(), Origin::default());
+            let hardware = Hardware { threads: Threads::default(), ..hardware.clone() };
+            let origin = Origin::default();
             let mut observer = watch.begins(job);
             let trained =
-                execute(&job.config, source, &job.folder, &origin, &threads, &mut *observer);
+                execute(&job.config, source, &job.folder, &origin, hardware, &mut *observer);
             Divergence::keep(&job.folder.join(DIVERGED), trained.as_ref().err())?;
             trained?;
         }
@@ -101,9 +103,10 @@ fn measure_planner(config: &RunConfig, source: &Source, folder: &Path) -> Result
         let tasks = tasks(config, source)?;
         success(&*opened.environment, &tasks, &model, control, config.evaluation.seed)
     };
-    let columns = evaluation_columns();
+    let groups = source.groups();
+    let columns = evaluation_columns(groups);
     let row = match measure() {
-        Ok(success) => evaluation_row(&success),
+        Ok(success) => evaluation_row(&success, groups),
         Err(Error::Input(_)) => vec![f64::NAN; columns.len()],
         Err(error) => return Err(error),
     };

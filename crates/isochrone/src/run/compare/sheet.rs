@@ -1,0 +1,229 @@
+//! A sheet: the table of a benchmark as a file. Worlds, learners, their settings, and what others
+//! have published.
+//!
+//! ```toml
+//! title = "Point mazes"
+//! about = ["The data are recorded by this program."]
+//! worlds = ["pointmaze-medium-navigate"]
+//! algorithms = ["qrl", "gcbc"]
+//! seeds = 3
+//! planner = true
+//! one_recording = true
+//! [settings]              # of every run, as in a config
+//! train.steps = 100000
+//! [world.NAME]            # of the runs of one world, over these
+//! [learner.qrl]           # of the runs of one learner, over both
+//! algorithm.tolerance = 0.05
+//! [[published]]           # a column beside ours
+//! name = "OGBench"
+//! source = "Park et al. 2024"
+//! protocol = "8 seeds"
+//! success.pointmaze-medium-navigate = { qrl = "82 ± 5", gcbc = "9 ± 6" }
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+use super::plan::known_learners;
+use crate::checkpoint::{Disk, write_whole};
+use crate::error::{Error, Result, nearest};
+use crate::run::config::overlay;
+use crate::simulate::World;
+
+const SHEET: &str = "sheet.toml";
+
+/// The table of a benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sheet {
+    /// What the page is called.
+    pub title: String,
+    /// Sentences that stand before the tables: where data come from, what was spent.
+    #[serde(default)]
+    pub about: Vec<String>,
+    /// The worlds.
+    pub worlds: Vec<String>,
+    /// The learners.
+    pub algorithms: Vec<String>,
+    /// Seeds of each combination.
+    pub seeds: u64,
+    /// Whether final models are also measured with the graph planner.
+    #[serde(default)]
+    pub planner: bool,
+    /// Whether all seeds learn from one recording, as from a benchmark's file.
+    #[serde(default)]
+    pub one_recording: bool,
+    /// Settings of every run, as in a config.
+    #[serde(default)]
+    pub settings: Table,
+    /// Settings of the runs of one world.
+    #[serde(default)]
+    pub world: BTreeMap<String, Table>,
+    /// Settings of the runs of one learner.
+    #[serde(default)]
+    pub learner: BTreeMap<String, Table>,
+    /// What others have published.
+    #[serde(default)]
+    pub published: Vec<Published>,
+}
+
+/// Numbers that others have published, as they print them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// What the column is called.
+    pub name: String,
+    /// Who published it where.
+    pub source: String,
+    /// How it was measured.
+    pub protocol: String,
+    /// By world and learner.
+    pub success: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Sheet {
+    /// Reads the sheet at `path`.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and names that are not known.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::input(format!("cannot read the sheet: {error}"))
+                .in_file(path)
+                .hint("name a file such as `configs/pointmaze.toml`")
+        })?;
+        Self::parse(&text).map_err(|error| error.in_file(path))
+    }
+
+    /// Reads a sheet from its text.
+    ///
+    /// # Errors
+    /// As [`Sheet::read`].
+    pub fn parse(text: &str) -> Result<Self> {
+        let sheet: Self = toml::from_str(text).map_err(|error| {
+            let message: Vec<&str> = error.message().split_whitespace().collect();
+            Error::input(format!("not a sheet: {}", message.join(" ")))
+                .hint("worlds, algorithms and seeds are named in `configs/pointmaze.toml`")
+        })?;
+        let published = sheet.published.iter().flat_map(|column| &column.success);
+        let learners = published.clone().flat_map(|(_, cells)| cells.keys());
+        let worlds = published.map(|(world, _)| world);
+        for world in sheet.worlds.iter().chain(sheet.world.keys()).chain(worlds) {
+            world.parse::<World>()?;
+        }
+        for name in sheet.algorithms.iter().chain(sheet.learner.keys()).chain(learners) {
+            if !known_learners().any(|known| known == name) {
+                let known: Vec<&str> = known_learners().collect();
+                return Err(
+                    Error::input(format!("unknown algorithm `{name}`")).hint(nearest(name, &known))
+                );
+            }
+        }
+        Ok(sheet)
+    }
+
+    /// Keeps the sheet in the folder of a comparison.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn keep(&self, out: &Path) -> Result<()> {
+        let text = toml::to_string(self)
+            .map_err(|error| Error::input(format!("the sheet cannot be written: {error}")))?;
+        write_whole(&Disk, &out.join(SHEET), text.as_bytes())
+    }
+
+    /// The sheet in the folder of a comparison; none where the comparison has none.
+    ///
+    /// # Errors
+    /// As [`Sheet::read`].
+    pub fn kept(out: &Path) -> Result<Option<Self>> {
+        let path = out.join(SHEET);
+        path.exists().then(|| Self::read(&path)).transpose()
+    }
+
+    /// The settings of a learner in a world, as the text of a config.
+    ///
+    /// # Errors
+    /// A number that TOML cannot hold.
+    pub fn config(&self, world: World, learner: &str) -> Result<String> {
+        let mut settings = self.settings.clone();
+        for given in [self.world.get(world.name()), self.learner.get(learner)] {
+            overlay(&mut settings, given.cloned().unwrap_or_default());
+        }
+        toml::to_string(&settings)
+            .map_err(|error| Error::input(format!("the settings cannot be written: {error}")))
+    }
+}
+
+impl Published {
+    /// What was published of a learner in a world.
+    pub fn cell(&self, world: World, learner: &str) -> Option<&str> {
+        self.success.get(world.name())?.get(learner).map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHEET: &str = "
+        title = 'Mazes'
+        worlds = ['pointmaze-medium-navigate', 'pointmaze-giant-navigate']
+        algorithms = ['qrl', 'gcbc']
+        seeds = 3
+        [settings]
+        train = { steps = 100, batch_size = 64 }
+        algorithm.policy.network.hidden = [8]
+        [world.pointmaze-giant-navigate]
+        train.steps = 200
+        [learner.qrl]
+        train.batch_size = 32
+        algorithm.extraction = { name = 'ddpg-bc', cloning_weight = 0.5 }
+        [[published]]
+        name = 'a'
+        source = 'b'
+        protocol = 'c'
+        success.pointmaze-medium-navigate = { qrl = '82 ± 5' }";
+
+    #[test]
+    fn settings_of_a_learner_stand_over_those_of_its_world_and_these_over_all() {
+        let sheet = Sheet::parse(SHEET).unwrap();
+        let worlds: Vec<World> = sheet.worlds.iter().map(|name| name.parse().unwrap()).collect();
+        let settings = |world, name: &str| sheet.config(world, name).unwrap().parse::<Table>();
+        let giant = settings(worlds[1], "qrl").unwrap();
+        assert_eq!(giant["train"]["steps"].as_integer(), Some(200));
+        assert_eq!(giant["train"]["batch_size"].as_integer(), Some(32));
+        assert_eq!(giant["algorithm"]["extraction"]["cloning_weight"].as_float(), Some(0.5));
+        let medium = settings(worlds[0], "gcbc").unwrap();
+        assert_eq!(medium["train"]["steps"].as_integer(), Some(100));
+        assert_eq!(medium["train"]["batch_size"].as_integer(), Some(64));
+        assert!(medium["algorithm"].get("extraction").is_none());
+        let published = &sheet.published[0];
+        assert_eq!(published.cell(worlds[0], "qrl"), Some("82 ± 5"));
+        assert_eq!(
+            (published.cell(worlds[1], "qrl"), published.cell(worlds[0], "gcbc")),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn names_that_are_not_known_are_refused() {
+        for (from, to, wanted) in [
+            ("seeds = 3", "sedes = 3", "not a sheet: unknown field `sedes`"),
+            ("'gcbc'", "'gcb'", "unknown algorithm `gcb`"),
+            ("[learner.qrl]", "[learner.qlr]", "unknown algorithm `qlr`"),
+            (
+                "[world.pointmaze-giant",
+                "[world.pointmaze-gigant",
+                "unknown world `pointmaze-gigant",
+            ),
+            ("success.pointmaze-medium", "success.pointmaze-midium", "unknown world"),
+        ] {
+            let error = Sheet::parse(&SHEET.replace(from, to)).unwrap_err().to_string();
+            assert!(error.starts_with(wanted), "{error}");
+        }
+    }
+}
