@@ -13,8 +13,10 @@ backward, each held where it must not move another's. XLA fuses differences and 
 """
 
 import argparse
+import concurrent.futures
 import functools
 import json
+import os
 import pathlib
 import sys
 import time
@@ -26,6 +28,8 @@ import numpy as np
 hold = jax.lax.stop_gradient
 relu = jax.nn.relu
 DISCOUNT, LENGTH, CLONING = 0.99, 100, 0.03
+# Draws by the device's own generator: less to compile and to run than JAX's default.
+jax.config.update("jax_default_prng_impl", "unsafe_rbg")
 
 
 # Networks: a list of (weight, bias).
@@ -350,7 +354,7 @@ class OnHost:
 
 
 def best_of(run, steps, seconds):
-    """Milliseconds a step: median and best of at least three runs, after one that warms."""
+    """Milliseconds a step: median and best of at least three runs."""
     times, begin = [], time.perf_counter()
     while len(times) < 3 or (time.perf_counter() - begin < seconds and len(times) < 30):
         since = time.perf_counter()
@@ -370,26 +374,20 @@ def in_scan(case, data, options):
 
     several = case["seeds"] > 1
     each = jax.vmap(one, in_axes=(0, None)) if several else one
+    steps = options.steps or (5 if jax.default_backend() == "cpu" else 500)
 
-    def many(carry, data, steps):
+    def many(carry, data):
         return jax.lax.scan(lambda carry, _: (each(carry, data), None), carry, length=steps)[0]
 
-    jitted = jax.jit(many, static_argnums=2, donate_argnums=0)
     carry = jax.vmap(lambda key: (begin(key, case), key))(jax.random.split(jax.random.key(0), case["seeds"]))
     carry = carry if several else jax.tree.map(lambda leaf: leaf[0], carry)
-    steps = options.steps or 500
-    if not options.steps and jax.default_backend() == "cpu":
-        # As many as take a third of the time, from a look at two.
-        carry = jax.block_until_ready(jitted(carry, data, 2))
-        since = time.perf_counter()
-        carry = jax.block_until_ready(jitted(carry, data, 2))
-        steps = int(np.clip(2 * options.seconds / 3 / (time.perf_counter() - since), 2, 500))
-    kept = [jax.block_until_ready(jitted(carry, data, steps))]
+    compiled = jax.jit(many, donate_argnums=0).lower(carry, data).compile()
+    kept = [carry]
 
     def run():
-        kept[0] = jax.block_until_ready(jitted(kept[0], data, steps))
+        kept[0] = jax.block_until_ready(compiled(kept[0], data))
 
-    return (*best_of(run, steps, options.seconds), steps, finite(kept[0]))
+    return run, steps, kept
 
 
 def in_calls(case, data, options):
@@ -398,15 +396,14 @@ def in_calls(case, data, options):
     step = jax.jit(lambda state, batch: update(state, batch, case), donate_argnums=0)
     sample = lambda: draw([None] * 11, OnHost, host, case["batch"], case["learner"])
     kept = [step(begin(jax.random.key(0), case), sample())]
-    jax.block_until_ready(kept)
-    steps = options.steps or (100 if jax.default_backend() != "cpu" else 2)
+    steps = options.steps or (2 if jax.default_backend() == "cpu" else 100)
 
     def run():
         for _ in range(steps):
             kept[0] = step(kept[0], sample())
         jax.block_until_ready(kept)
 
-    return (*best_of(run, steps, options.seconds), steps, finite(kept))
+    return run, steps, kept
 
 
 def finite(tree):
@@ -428,35 +425,51 @@ def prepared(case, form):
     }
 
 
-def measure(options):
-    report = json.load(sys.stdin)
-    modes = {"scan": in_scan, "call": in_calls}
+def jobs(report, options):
+    """(case, mode, form) of everything to be timed."""
     for case in report["cases"]:
-        if case["learner"] not in LEARNERS:
-            continue
-        key = jax.random.key(1)
-        data = tuple(
-            jax.random.uniform(key, (case["rows"], case[name]), minval=-1.0) for name in ("state", "action")
-        )
         for mode in options.modes.split(","):
             for form in options.forms.split(","):
-                several = mode == "call" and case["seeds"] > 1
-                if several or (form != "plain" and case["learner"] in ("qrl", "gciql")):
-                    continue
-                since = time.perf_counter()
-                median, best, steps, sound = modes[mode](prepared(case, form), data, options)
-                line = {
-                    "peer": "jax",
-                    "version": jax.__version__,
-                    "mode": mode if form == "plain" else f"{mode}, {form}",
-                    **{name: case[name] for name in ("learner", "shape", "batch", "seeds")},
-                    "update_median_ms": median,
-                    "update_best_ms": best,
-                    "steps": steps,
-                    "finite": sound,
-                    "seconds": time.perf_counter() - since,
-                }
-                print(json.dumps(line), flush=True)
+                alike = form != "plain" and case["learner"] in ("qrl", "gciql")
+                if case["learner"] in LEARNERS and not alike and not (mode == "call" and case["seeds"] > 1):
+                    yield case, mode, form
+
+
+def measure(options):
+    """Compiles side by side, then times one after the other."""
+    everything = list(jobs(json.load(sys.stdin), options))
+    data = {}
+    for case, _, _ in everything:
+        sizes = tuple(case[name] for name in ("rows", "state", "action"))
+        draws = lambda width: jax.random.uniform(jax.random.key(width), (sizes[0], width), minval=-1.0)
+        if sizes not in data:
+            data[sizes] = jax.block_until_ready((draws(sizes[1]), draws(sizes[2])))
+
+    def prepare(job):
+        case, mode, form = job
+        since = time.perf_counter()
+        sizes = tuple(case[name] for name in ("rows", "state", "action"))
+        made = {"scan": in_scan, "call": in_calls}[mode](prepared(case, form), data[sizes], options)
+        return *made, time.perf_counter() - since
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        made = list(pool.map(prepare, everything))
+    for (case, mode, form), (run, steps, kept, seconds) in zip(everything, made):
+        run()
+        median, best = best_of(run, steps, options.seconds)
+        line = {
+            "peer": "jax",
+            "version": jax.__version__,
+            "mode": mode if form == "plain" else f"{mode}, {form}",
+            **{name: case[name] for name in ("learner", "shape", "batch", "seeds")},
+            "update_median_ms": median,
+            "update_best_ms": best,
+            "steps": steps,
+            "finite": finite(kept),
+            "compile_seconds": seconds,
+        }
+        kept.clear()
+        print(json.dumps(line), flush=True)
 
 
 def check():
@@ -523,7 +536,7 @@ def main():
     parser.add_argument("--check", action="store_true", help="compares losses and gradients with parity.py")
     parser.add_argument("--modes", default="scan,call")
     parser.add_argument("--forms", default="plain,products")
-    parser.add_argument("--steps", type=int, default=0, help="updates in one call [500 on a GPU]")
+    parser.add_argument("--steps", type=int, default=0, help="updates in one call [scan: 500 on a GPU, 5 on the CPU; call: 100, 2]")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each is timed")
     options = parser.parse_args()
     check() if options.check else measure(options)

@@ -77,30 +77,30 @@ pub struct Floor {
     pub gflop_per_second: Option<f64>,
 }
 
-/// Times products alone, each shape once.
+/// Times products alone.
 pub struct Products {
     threads: Threads,
-    /// By rows, summed over, columns.
-    known: HashMap<[usize; 3], f64>,
 }
 
 impl Products {
     pub fn new(threads: Threads) -> Self {
-        Self { threads, known: HashMap::new() }
+        Self { threads }
     }
 
     /// The rate of a 1024 × 1024 × 1024 product.
-    pub fn peak_gflop_per_second(&mut self) -> f64 {
+    pub fn peak_gflop_per_second(&self) -> f64 {
         let cube = Product { m: 1024, k: 1024, n: 1024 };
         flop(&cube) / self.seconds(&[cube]) / 1e9
     }
 
-    /// The sum of the best times.
-    fn seconds(&mut self, products: &[Product]) -> f64 {
-        let Self { threads, known } = self;
+    /// The sum of the best times, each shape timed once. Nothing is kept for the next case: where the
+    /// machine's speed changes, an update stands beside products of the same seconds.
+    fn seconds(&self, products: &[Product]) -> f64 {
+        let mut known: HashMap<[usize; 3], f64> = HashMap::new();
         let mut one = |product: &Product| {
             let key = [product.m, product.k, product.n];
-            *known.entry(key).or_insert_with(|| threads.enter(|| alone(threads, product)))
+            let time = || self.threads.enter(|| alone(&self.threads, product));
+            *known.entry(key).or_insert_with(time)
         };
         products.iter().map(&mut one).sum()
     }
@@ -124,7 +124,7 @@ fn flop(&Product { m, k, n }: &Product) -> f64 {
 }
 
 impl Floor {
-    fn new(products: &[Product], alone: Option<&mut Products>) -> Self {
+    fn new(products: &[Product], alone: Option<&Products>) -> Self {
         let gflop = products.iter().map(flop).sum::<f64>() / 1e9;
         let mut shapes: Vec<[usize; 4]> = Vec::new();
         for &Product { m, k, n } in products {
@@ -178,7 +178,7 @@ fn found(subject: Subject<'_>, case: &Case, times: &Times, products: Floor) -> F
 ///
 /// # Errors
 /// Sizes that do not fit, threads that cannot be started, a loss that is not finite.
-pub fn on_cpu(case: &Case, data: &Data, alone: &mut Products, limits: Limits) -> Result<Found> {
+pub fn on_cpu(case: &Case, data: &Data, alone: &Products, limits: Limits) -> Result<Found> {
     let (subject, threads) = (Subject::new(case, data)?, alone.threads.clone());
     let mut replicas = Replica::all(&subject, &threads, case)?;
     let (times, split) = match &mut replicas[..] {
@@ -371,7 +371,7 @@ pub mod tests {
         };
         let data = Data::new(&case).unwrap();
         let threads = Threads::new(seeds).unwrap();
-        on_cpu(&case, &data, &mut Products::new(threads), BRIEF).unwrap()
+        on_cpu(&case, &data, &Products::new(threads), BRIEF).unwrap()
     }
 
     #[test]

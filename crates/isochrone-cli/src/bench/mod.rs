@@ -64,7 +64,7 @@ struct Report {
     machine: Machine,
     device: String,
     threads: usize,
-    /// The rate of a 1024 × 1024 × 1024 product; none on a GPU.
+    /// The rate of a 1024 × 1024 × 1024 product, before or after all cases; none on a GPU.
     peak_gflop_per_second: Option<f64>,
     cases: Vec<Found>,
     /// The most memory the process held.
@@ -127,7 +127,7 @@ impl Meter {
             crate::warn(&reason);
         }
         let machine = Machine::here(hardware.gpu.as_ref());
-        let mut products = Products::new(threads);
+        let products = Products::new(threads);
         let peak = hardware.gpu.is_none().then(|| products.peak_gflop_per_second());
         let limits = match arguments.quick {
             true => Limits { most: 30, seconds: 0.1 },
@@ -140,7 +140,7 @@ impl Meter {
         bar.set_message(case.title());
         let found = match &self.hardware.gpu {
             Some(gpu) => on_gpu(case, data, gpu, self.limits),
-            None => on_cpu(case, data, &mut self.products, self.limits),
+            None => on_cpu(case, data, &self.products, self.limits),
         };
         bar.inc(1);
         found
@@ -148,11 +148,12 @@ impl Meter {
 
     fn report(self, cases: Vec<Found>) -> Report {
         let gpu = self.hardware.gpu.as_ref();
+        let peak = self.peak.map(|before| before.max(self.products.peak_gflop_per_second()));
         Report {
             version: env!("CARGO_PKG_VERSION"),
             device: gpu.map_or("cpu".to_owned(), |gpu| format!("cuda:{}", gpu.number)),
             threads: self.hardware.threads.count(),
-            peak_gflop_per_second: self.peak,
+            peak_gflop_per_second: peak,
             machine: self.machine,
             cases,
             peak_memory_bytes: peak_memory(),

@@ -9,6 +9,9 @@ const NOTHING: &str = "–";
 /// The least share of an update that is named.
 const NAMED: f64 = 0.05;
 
+/// The head of the column of operations.
+const SPLIT: &str = "where the best goes, %";
+
 /// The machine, then a table.
 pub fn of(report: &Report) -> String {
     let machine = &report.machine;
@@ -61,7 +64,7 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
         ]),
     }
     if report.cases.iter().any(|found| !found.split.is_empty()) {
-        columns.push(("where the best goes, %", Box::new(|found| split(&found.split))));
+        columns.push((SPLIT, Box::new(|found| split(&found.split))));
     }
     columns
 }
@@ -92,7 +95,7 @@ fn split(shares: &[Share]) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Names at the left, numbers at the right of their columns, what is last as it is.
+/// Names at the left, numbers at the right of their columns, operations as they are.
 fn aligned(rows: &[Vec<String>]) -> String {
     let count = rows.first().map_or(0, Vec::len);
     let width =
@@ -101,7 +104,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
             0 | 1 => format!("{cell:<width$}"),
-            _ if cell.contains(", ") && at == count - 1 => cell.clone(),
+            _ if rows[0][at] == SPLIT => cell.clone(),
             _ => format!("{cell:>width$}"),
         });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
