@@ -46,6 +46,11 @@ pub struct Backward<'a, T: Scalar> {
     parameters: &'a [Parameter],
     wants: &'a [bool],
     moves: bool,
+    /// Whether the gradient of input 0 holds old numbers, to be overwritten; told to operations
+    /// that overwrite, all others add.
+    pub fresh_input: bool,
+    /// The same of parameter 0.
+    pub fresh_parameter: bool,
     /// The output of the forward half.
     pub output: &'a [T],
     /// The derivative of the loss by the output; may be overwritten.
@@ -341,10 +346,16 @@ impl<T: Scalar> Executor<T> {
         for visit in &self.plans[plan].backward[pass] {
             let node = &self.program.nodes[visit.node];
             let since = Instant::now();
-            for &id in &visit.first_values {
+            let overwrites = node.operation.overwrites();
+            let fresh_input = overwrites && visit.first_values.contains(&node.inputs[0].id);
+            let overwritten = node.parameters.first().filter(|_| overwrites);
+            let fresh_parameter =
+                overwritten.is_some_and(|first| visit.first_parameters.contains(first));
+            for &id in visit.first_values.iter().filter(|_| !fresh_input) {
                 self.gradients[id].fill(T::ZERO);
             }
-            for parameter in &visit.first_parameters {
+            let added = |parameter: &&Parameter| Some(*parameter) != overwritten;
+            for parameter in visit.first_parameters.iter().filter(added) {
                 let gradient = &mut self.arenas[parameter.arena.0].gradient;
                 let length = parameter.rows * parameter.columns;
                 gradient[parameter.offset..parameter.offset + length].fill(T::ZERO);
@@ -358,6 +369,8 @@ impl<T: Scalar> Executor<T> {
                 parameters: &node.parameters,
                 wants: &visit.wants,
                 moves: visit.moves,
+                fresh_input,
+                fresh_parameter,
                 output: &self.values[node.output.id],
                 output_gradient: &mut output_gradient,
                 saved: &mut self.saved[visit.node],

@@ -34,6 +34,12 @@ pub trait Operation<T: Scalar>: Send + Sync {
         None
     }
 
+    /// Whether its backward half on the CPU overwrites a fresh gradient of its first input or first
+    /// parameter (see [`Backward::fresh_input`]) instead of adding to a cleared one.
+    fn overwrites(&self) -> bool {
+        false
+    }
+
     /// The matrix products of one forward, or of one backward where `wants` says which gradients
     /// of inputs are asked for and `moves` whether those of parameters are.
     fn products(&self, _stage: Stage<'_>) -> Vec<Product> {

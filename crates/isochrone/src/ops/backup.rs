@@ -6,6 +6,7 @@
 
 use crate::engine::{
     Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+    wide_kernel,
 };
 
 /// How a backup is weighed.
@@ -24,15 +25,43 @@ struct BackupLoss {
     size: usize,
 }
 
+/// Terms are summed in so many lanes, joined in order.
+const SUMS: usize = 16;
+
+wide_kernel! {
+    /// The slopes of a row of pairs, times `all`, and the sum of its terms.
+    fn row<T>(
+        loss: &'k BackupLoss,
+        discount: T,
+        distance: &'k [T],
+        left: &'k [T],
+        all: T,
+        slopes: &'k mut [T],
+        sum: &'k mut T,
+    ) {
+        let mut sums = [T::ZERO; SUMS];
+        let parts = slopes.chunks_mut(SUMS).zip(distance.chunks(SUMS).zip(left.chunks(SUMS)));
+        for (slopes, (distance, left)) in parts {
+            for (((slope, &d), &left), sum) in slopes.iter_mut().zip(distance).zip(left).zip(&mut sums) {
+                let (term, its_slope) = loss.term(discount, d, left);
+                *sum += term;
+                *slope = its_slope * all;
+            }
+        }
+        *sum = sums.into_iter().fold(T::ZERO, |total, sum| total + sum);
+    }
+}
+
 impl BackupLoss {
-    /// The term of a pair and its slope by d, given γᵏ.
+    /// The term of a pair and its slope by d, given γᵏ; both sides of the cutoff are computed, so
+    /// that loops have no branch.
+    #[inline(always)]
     fn term<T: Scalar>(&self, discount: T, distance: T, left: T) -> (T, T) {
         let gap = distance - left;
-        if gap > T::of(self.shape.cutoff) {
-            return (gap, T::ONE);
-        }
         let ratio = discount * gap.exp();
-        (ratio - distance, ratio - T::ONE)
+        let linear = gap > T::of(self.shape.cutoff);
+        let term = if linear { gap } else { ratio - distance };
+        (term, if linear { T::ONE } else { ratio - T::ONE })
     }
 
     fn discount<T: Scalar>(&self, gap: T) -> T {
@@ -63,19 +92,14 @@ impl<T: Scalar> Operation<T> for BackupLoss {
         let (distance, left, gaps) = (run.input(0), run.input(1), run.input(2));
         let (all, matching) = self.weights::<T>();
         let mut total = 0.0;
-        for (row, slopes) in run.saved.chunks_exact_mut(self.size).enumerate() {
-            let discount = self.discount(gaps[row]);
+        for (at, slopes) in run.saved.chunks_exact_mut(self.size).enumerate() {
+            let discount = self.discount(gaps[at]);
             let mut sum = T::ZERO;
-            let start = row * self.size;
-            for (column, slope) in slopes.iter_mut().enumerate() {
-                let at = start + column;
-                let (term, its_slope) = self.term(discount, distance[at], left[at]);
-                sum += term;
-                *slope = its_slope * all;
-            }
-            let own = start + row;
-            let (term, slope) = self.term(discount, distance[own], left[own]);
-            slopes[row] += slope * matching;
+            let start = at * self.size;
+            let (distance, left) = (&distance[start..][..self.size], &left[start..][..self.size]);
+            row(self, discount, distance, left, all, slopes, &mut sum);
+            let (term, slope) = self.term(discount, distance[at], left[at]);
+            slopes[at] += slope * matching;
             total += (sum * all + term * matching).wide();
         }
         run.output[0] = T::of(total);

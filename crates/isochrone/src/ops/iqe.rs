@@ -187,9 +187,14 @@ impl Pairwise {
         if self.diagonal { self.rows } else { self.rows * self.columns }
     }
 
-    /// The place of pair (i, j), where it is compared.
-    fn place(&self, i: usize, j: usize) -> Option<usize> {
-        if self.diagonal { (i == j).then_some(i) } else { Some(i * self.columns + j) }
+    /// The place of pair (i, j).
+    fn place(&self, i: usize, j: usize) -> usize {
+        if self.diagonal { i } else { i * self.columns + j }
+    }
+
+    /// What row `at` of one side is compared with: itself, or all `count` of the other.
+    fn partners(&self, at: usize, count: usize) -> std::ops::Range<usize> {
+        if self.diagonal { at..at + 1 } else { 0..count }
     }
 
     /// Adds the gradient of pair (i, j) by its start or its end to `target`.
@@ -238,18 +243,28 @@ impl<T: Scalar> Operation<T> for Pairwise {
         let (from, to) = (run.input(0), run.input(1));
         let (across, spread) = run.saved.split_at_mut(width * lanes(columns));
         let (picks, orders) = run.indices.split_at_mut(self.pairs());
-        for (from, order) in from.chunks_exact(width).zip(orders.chunks_exact_mut(width)) {
-            shape.sort(from, order);
-        }
+        run.threads.parts(orders, ROWS * width, |part, orders| {
+            let from = from[part * ROWS * width..].chunks_exact(width);
+            from.zip(orders.chunks_exact_mut(width))
+                .for_each(|(from, order)| shape.sort(from, order));
+        });
         let orders = &*orders;
         if diagonal {
-            for at in 0..self.rows {
-                let range = at * width..(at + 1) * width;
-                let reduced = shape.one(&from[range.clone()], &orders[range.clone()], &to[range]);
-                run.output[at] = shape.reduce(reduced.sum, reduced.top, mix);
-                spread[at] = reduced.sum / T::of(shape.groups as f64) - reduced.top;
-                picks[at] = reduced.pick;
-            }
+            run.threads.parts3(
+                (run.output, ROWS),
+                (spread, ROWS),
+                (picks, ROWS),
+                |part, distances, spread, picks| {
+                    for at in 0..distances.len() {
+                        let place = (part * ROWS + at) * width;
+                        let (from, to) = (&from[place..][..width], &to[place..][..width]);
+                        let reduced = shape.one(from, &orders[place..][..width], to);
+                        distances[at] = shape.reduce(reduced.sum, reduced.top, mix);
+                        spread[at] = reduced.sum / T::of(shape.groups as f64) - reduced.top;
+                        picks[at] = reduced.pick;
+                    }
+                },
+            );
             return;
         }
         transpose(to, width, across, lanes(columns));
@@ -284,24 +299,23 @@ impl<T: Scalar> Operation<T> for Pairwise {
             target[0] += sum * mix * (T::ONE - mix);
         }
         let pair = |i: usize, j: usize, of_start: bool, target: &mut [T]| {
-            if let Some(place) = self.place(i, j) {
-                let (start, end) = (i * width, j * width);
-                let ends =
-                    (&from[start..][..width], &orders[start..][..width], &to[end..][..width]);
-                self.pair_backward(target, ends, (gradient[place], mix, picks[place]), of_start);
-            }
+            let (place, start, end) = (self.place(i, j), i * width, j * width);
+            let ends = (&from[start..][..width], &orders[start..][..width], &to[end..][..width]);
+            self.pair_backward(target, ends, (gradient[place], mix, picks[place]), of_start);
         };
         if let Some(target) = run.input_gradient(0) {
             threads.parts(target, ROWS * width, |part, targets| {
                 for (at, target) in targets.chunks_exact_mut(width).enumerate() {
-                    (0..columns).for_each(|j| pair(part * ROWS + at, j, true, target));
+                    let i = part * ROWS + at;
+                    self.partners(i, columns).for_each(|j| pair(i, j, true, target));
                 }
             });
         }
         if let Some(target) = run.input_gradient(1) {
             threads.parts(target, ROWS * width, |part, targets| {
                 for (at, target) in targets.chunks_exact_mut(width).enumerate() {
-                    (0..rows).for_each(|i| pair(i, part * ROWS + at, false, target));
+                    let j = part * ROWS + at;
+                    self.partners(j, rows).for_each(|i| pair(i, j, false, target));
                 }
             });
         }

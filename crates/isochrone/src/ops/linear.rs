@@ -114,6 +114,18 @@ wide_kernel! {
 }
 
 wide_kernel! {
+    /// Adds the columns from `first` on of every row, `width` numbers long, to `sum`.
+    fn add_columns<T>(sum: &'k mut [T], rows: &'k [T], width: usize, first: usize) {
+        for row in rows.chunks_exact(width) {
+            sum.iter_mut().zip(&row[first..]).for_each(|(sum, &x)| *sum += x);
+        }
+    }
+}
+
+/// Columns of a sum of rows that one task takes.
+const COLUMNS: usize = 128;
+
+wide_kernel! {
     /// Adds every row to `sum`.
     fn add_rows<T>(sum: &'k mut [T], rows: &'k [T]) {
         for row in rows.chunks_exact(sum.len()) {
@@ -349,18 +361,26 @@ impl<T: Scalar> Operation<T> for Layer {
         });
         let (input, threads) = (run.input(0), run.threads);
         if let Some(target) = run.parameter_gradient(1) {
-            add_rows(target, gradient);
+            threads.parts(target, COLUMNS, |part, sum| {
+                add_columns(sum, gradient, outputs, part * COLUMNS);
+            });
         }
+        let keep = |fresh: bool| if fresh { T::ZERO } else { T::ONE };
+        let (keep_weight, keep_input) = (keep(run.fresh_parameter), keep(run.fresh_input));
         if let Some(target) = run.parameter_gradient(0) {
             let shape = Product { m: inputs, k: self.rows, n: outputs };
             let (left, right) = (Side::Across(input), Side::Plain(&*gradient));
-            multiply(threads, shape, left, right, T::ONE, target, |_, _| {});
+            multiply(threads, shape, left, right, keep_weight, target, |_, _| {});
         }
         if let Some((target, weight)) = run.input_gradient_beside(0, 0) {
             let shape = Product { m: self.rows, k: outputs, n: inputs };
             let (left, right) = (Side::Plain(&*gradient), Side::Across(weight));
-            multiply(threads, shape, left, right, T::ONE, target, |_, _| {});
+            multiply(threads, shape, left, right, keep_input, target, |_, _| {});
         }
+    }
+
+    fn overwrites(&self) -> bool {
+        true
     }
 
     fn products(&self, stage: Stage<'_>) -> Vec<Product> {

@@ -12,8 +12,10 @@
 
 mod backward;
 mod kernels;
+mod narrow;
 
 use backward::{Pairs, ends_backward, starts_backward, weigh};
+use narrow::{NARROW, NarrowPairs, narrow_ends, narrow_row, narrow_starts};
 
 use super::{LANES, lanes, transpose};
 use crate::engine::{Backward, Forward, Kernels, Operation, Program, Scalar, Value, wide_kernel};
@@ -39,6 +41,11 @@ impl Mrn {
     /// Coordinates of a latent vector.
     pub fn width(&self) -> usize {
         self.components * (self.maxima + self.squares)
+    }
+
+    /// Whether its components have few coordinates.
+    fn is_narrow(&self) -> bool {
+        self.components > 1 && self.maxima + self.squares <= NARROW
     }
 
     fn share<T: Scalar>(&self) -> T {
@@ -92,15 +99,51 @@ impl Mrn {
         let (mut norms, mut picks) =
             (vec![T::ZERO; self.components * stride], vec![0; self.components * stride]);
         for (out, from) in out.chunks_exact_mut(columns).zip(from.chunks_exact(width)) {
-            row(*self, from, &across, out, &mut norms, &mut picks);
+            rows_against(*self, from, &across, out, &mut norms, &mut picks);
         }
     }
 }
 
+/// Component `at` of a row against the lanes of ends from `block` on: relu of the largest difference,
+/// its index, and the norm. A row of `across` is `stride` long.
+#[inline(always)]
+fn component<T: Scalar>(
+    shape: Mrn,
+    from: &[T],
+    across: &[T],
+    (stride, block): (usize, usize),
+    at: usize,
+) -> ([T; LANES], [u32; LANES], [T; LANES]) {
+    let width = shape.maxima + shape.squares;
+    let first = at * width;
+    let lane = |m: usize| &across[(first + m) * stride + block..][..LANES];
+    let (mut best, mut index) = ([T::ZERO; LANES], [NONE; LANES]);
+    for m in 0..shape.maxima {
+        let (x, y) = (from[first + m], lane(m));
+        for l in 0..LANES {
+            let difference = x - y[l];
+            index[l] = if difference > best[l] { m as u32 } else { index[l] };
+            best[l] = best[l].at_least(difference);
+        }
+    }
+    let mut sum = [T::ZERO; LANES];
+    for m in shape.maxima..width {
+        let (x, y) = (from[first + m], lane(m));
+        for l in 0..LANES {
+            let difference = x - y[l];
+            sum[l] += difference * difference;
+        }
+    }
+    for sum in &mut sum {
+        *sum = sum.sqrt();
+    }
+    (best, index, sum)
+}
+
 wide_kernel! {
-    /// One row against all columns: distances, and per component norms and indices of maxima, whose
-    /// rows are whole lanes.
-    fn row<T>(
+    /// Rows against all columns: distances, and per component norms and indices of maxima, whose rows
+    /// are whole lanes. A block of ends serves all rows while it is in the cache.
+    fn rows_against<T>(
         shape: Mrn,
         from: &'k [T],
         across: &'k [T],
@@ -108,42 +151,26 @@ wide_kernel! {
         norms: &'k mut [T],
         picks: &'k mut [u32],
     ) {
-        let columns = distances.len();
+        let width = shape.width();
+        let rows = from.len() / width;
+        let columns = distances.len() / rows;
         let stride = lanes(columns);
-        let width = shape.maxima + shape.squares;
         for block in (0..columns).step_by(LANES) {
-            let mut total = [T::ZERO; LANES];
-            for component in 0..shape.components {
-                let first = component * width;
-                let lane = |m: usize| &across[(first + m) * stride + block..][..LANES];
-                let (mut best, mut index) = ([T::ZERO; LANES], [NONE; LANES]);
-                for m in 0..shape.maxima {
-                    let (x, y) = (from[first + m], lane(m));
+            let valid = LANES.min(columns - block);
+            for (row, from) in from.chunks_exact(width).enumerate() {
+                let mut total = [T::ZERO; LANES];
+                for at in 0..shape.components {
+                    let (best, index, norm) = component(shape, from, across, (stride, block), at);
                     for l in 0..LANES {
-                        let difference = x - y[l];
-                        index[l] = if difference > best[l] { m as u32 } else { index[l] };
-                        best[l] = best[l].at_least(difference);
+                        total[l] += best[l] + norm[l];
                     }
+                    let place = (row * shape.components + at) * stride + block;
+                    norms[place..place + LANES].copy_from_slice(&norm);
+                    picks[place..place + LANES].copy_from_slice(&index);
                 }
-                let mut sum = [T::ZERO; LANES];
-                for m in shape.maxima..width {
-                    let (x, y) = (from[first + m], lane(m));
-                    for l in 0..LANES {
-                        let difference = x - y[l];
-                        sum[l] += difference * difference;
-                    }
-                }
-                for l in 0..LANES {
-                    sum[l] = sum[l].sqrt();
-                    total[l] += best[l] + sum[l];
-                }
-                let place = component * stride + block;
-                norms[place..place + LANES].copy_from_slice(&sum);
-                picks[place..place + LANES].copy_from_slice(&index);
-            }
-            let share = shape.share();
-            for (distance, total) in distances[block..].iter_mut().zip(total) {
-                *distance = total * share;
+                let share = shape.share();
+                let distances = &mut distances[row * columns + block..][..valid];
+                distances.iter_mut().zip(total).for_each(|(d, total)| *d = total * share);
             }
         }
     }
@@ -184,14 +211,16 @@ impl<T: Scalar> Operation<T> for Pairwise {
         "mrn"
     }
 
-    /// The ends, transposed, a share for every pair, and a norm for every pair and component.
+    /// The ends, transposed, a share for every pair and, of wide components, a norm for every pair.
     fn saved(&self) -> usize {
         let Self { shape, rows, columns } = *self;
-        (shape.width() + rows * (1 + shape.components)) * lanes(columns)
+        let norms = if shape.is_narrow() { 0 } else { shape.components };
+        (shape.width() + rows * (1 + norms)) * lanes(columns)
     }
 
     fn indices(&self) -> usize {
-        self.rows * self.shape.components * lanes(self.columns)
+        let picks = if self.shape.is_narrow() { 0 } else { self.shape.components };
+        self.rows * picks * lanes(self.columns)
     }
 
     fn kernels(&self) -> Option<&dyn Kernels> {
@@ -205,19 +234,20 @@ impl<T: Scalar> Operation<T> for Pairwise {
         let (across, kept) = run.saved.split_at_mut(width * stride);
         transpose(to, width, across, stride);
         let (across, norms) = (&*across, &mut kept[rows * stride..]);
+        if shape.is_narrow() {
+            run.threads.parts(run.output, columns, |row, distances| {
+                narrow_row(shape, &from[row * width..][..width], across, stride, distances);
+            });
+            return;
+        }
         let parts = stride * shape.components;
         run.threads.parts3(
             (run.output, ROWS * columns),
             (norms, ROWS * parts),
             (run.indices, ROWS * parts),
             |part, distances, norms, picks| {
-                let rows = distances
-                    .chunks_exact_mut(columns)
-                    .zip(norms.chunks_exact_mut(parts).zip(picks.chunks_exact_mut(parts)));
-                for (at, (distances, (norms, picks))) in rows.enumerate() {
-                    let from = &from[(part * ROWS + at) * width..][..width];
-                    row(shape, from, across, distances, norms, picks);
-                }
+                let from = &from[part * ROWS * width..][..distances.len() / columns * width];
+                rows_against(shape, from, across, distances, norms, picks);
             },
         );
     }
@@ -228,6 +258,12 @@ impl<T: Scalar> Operation<T> for Pairwise {
         let gradient = std::mem::take(&mut run.output_gradient);
         let (across, kept) = std::mem::take(&mut run.saved).split_at_mut(width * stride);
         let (shares, norms) = kept.split_at_mut(rows * stride);
+        if shape.is_narrow() {
+            run.threads.parts(shares, stride, |row, shares| {
+                weigh(shape, &gradient[row * columns..][..columns], shares, &mut []);
+            });
+            return self.narrow_backward(run, across, shares);
+        }
         run.threads.parts3(
             (gradient, columns),
             (shares, stride),
@@ -245,6 +281,24 @@ impl<T: Scalar> Operation<T> for Pairwise {
             threads.parts(target, LANES * width, |part, targets| {
                 ends_backward(pairs, part, targets);
             });
+        }
+    }
+}
+
+impl Pairwise {
+    /// The backward half of narrow components, given the ends, transposed, and the shares.
+    fn narrow_backward<T: Scalar>(&self, mut run: Backward<'_, T>, across: &[T], shares: &[T]) {
+        let Self { shape, columns, .. } = *self;
+        let (width, stride) = (shape.width(), lanes(columns));
+        let (from, threads) = (run.input(0), run.threads);
+        let pairs = NarrowPairs { shape, stride, from, across, shares };
+        if let Some(target) = run.input_gradient(0) {
+            threads.parts(target, ROWS * width, |part, targets| {
+                narrow_starts(pairs, part * ROWS, targets);
+            });
+        }
+        if let Some(target) = run.input_gradient(1) {
+            threads.parts(target, LANES * width, |part, targets| narrow_ends(pairs, part, targets));
         }
     }
 }

@@ -47,7 +47,7 @@ impl<'a, T> Pairs<'a, T> {
 }
 
 #[inline(always)]
-fn whole<T>(numbers: &[T]) -> &[[T; LANES]] {
+pub(super) fn whole<T>(numbers: &[T]) -> &[[T; LANES]] {
     numbers.as_chunks().0
 }
 
@@ -61,7 +61,7 @@ fn add_weighed<T: Scalar>(sums: &mut [T; LANES], from: T, to: &[T; LANES], weigh
 
 /// The sum of all lanes, joined in halves.
 #[inline(always)]
-fn join<T: Scalar>(mut sums: [T; LANES]) -> T {
+pub(super) fn join<T: Scalar>(mut sums: [T; LANES]) -> T {
     let mut half = LANES / 2;
     while half > 0 {
         for l in 0..half {
@@ -95,35 +95,39 @@ wide_kernel! {
     /// sums along rows of pairs for the norm.
     pub(super) fn starts_backward<T>(pairs: Pairs<'k, T>, first: usize, targets: &'k mut [T]) {
         let (shape, width) = (pairs.shape, pairs.shape.width());
-        for (at, target) in targets.chunks_exact_mut(width).enumerate() {
-            let row = first + at;
-            for component in 0..shape.components {
-                let (weights, picks) = pairs.parts(row, component);
-                let start = component * (shape.maxima + shape.squares);
-                for (shares, picks) in pairs.shares(row).iter().zip(picks) {
+        for component in 0..shape.components {
+            let start = component * (shape.maxima + shape.squares);
+            for (at, target) in targets.chunks_exact_mut(width).enumerate() {
+                let picks = pairs.parts(first + at, component).1;
+                for (shares, picks) in pairs.shares(first + at).iter().zip(picks) {
                     for (&share, &pick) in shares.iter().zip(picks) {
                         if pick != NONE {
                             target[start + pick as usize] += share;
                         }
                     }
                 }
-                let norm = start + shape.maxima..start + shape.maxima + shape.squares;
-                for (coordinate, target) in norm.clone().zip(&mut target[norm]) {
-                    let from = pairs.from[row * width + coordinate];
+            }
+            for coordinate in start + shape.maxima..start + shape.maxima + shape.squares {
+                for (at, target) in targets.chunks_exact_mut(width).enumerate() {
+                    let from = pairs.from[(first + at) * width + coordinate];
+                    let weights = pairs.parts(first + at, component).0;
                     let mut sums = [T::ZERO; LANES];
                     for (to, weights) in pairs.ends(coordinate).iter().zip(weights) {
                         add_weighed(&mut sums, from, to, weights);
                     }
-                    *target += join(sums);
+                    target[coordinate] += join(sums);
                 }
             }
         }
     }
 }
 
+/// Coordinates of the ends' norm that share one pass over the weights.
+const AT_ONCE: usize = 4;
+
 wide_kernel! {
     /// Adds the gradient of the ends in lanes `lane`: one scatter a pair for the maximum, sums down
-    /// rows of pairs for the norm, two coordinates at once.
+    /// rows of pairs for the norm.
     pub(super) fn ends_backward<T>(pairs: Pairs<'k, T>, lane: usize, targets: &'k mut [T]) {
         let (shape, width) = (pairs.shape, pairs.shape.width());
         let rows = pairs.from.len() / width;
@@ -139,20 +143,20 @@ wide_kernel! {
                 }
             }
             let end = start + shape.maxima + shape.squares;
-            for coordinate in (start + shape.maxima..end).step_by(2) {
-                let both = [coordinate, (coordinate + 1).min(end - 1)];
-                let to = both.map(|coordinate| &pairs.ends(coordinate)[lane]);
-                let mut sums = [[T::ZERO; LANES]; 2];
+            for coordinate in (start + shape.maxima..end).step_by(AT_ONCE) {
+                let places: [usize; AT_ONCE] =
+                    std::array::from_fn(|at| (coordinate + at).min(end - 1));
+                let to = places.map(|place| &pairs.ends(place)[lane]);
+                let mut sums = [[T::ZERO; LANES]; AT_ONCE];
                 for (row, from) in pairs.from.chunks_exact(width).enumerate() {
                     let weights = &pairs.parts(row, component).0[lane];
                     for (at, sums) in sums.iter_mut().enumerate() {
-                        add_weighed(sums, from[both[at]], to[at], weights);
+                        add_weighed(sums, from[places[at]], to[at], weights);
                     }
                 }
-                for (at, target) in targets.chunks_exact_mut(width).enumerate() {
-                    target[both[0]] -= sums[0][at];
-                    if both[1] > coordinate {
-                        target[both[1]] -= sums[1][at];
+                for (end_of, target) in targets.chunks_exact_mut(width).enumerate() {
+                    for (at, sums) in sums[..AT_ONCE.min(end - coordinate)].iter().enumerate() {
+                        target[coordinate + at] -= sums[end_of];
                     }
                 }
             }

@@ -1,0 +1,162 @@
+//! `isochrone bench`: how long one update takes on this machine, and what its time goes to.
+
+mod case;
+mod machine;
+mod measure;
+mod scaling;
+mod table;
+
+use std::path::PathBuf;
+
+use indicatif::ProgressBar;
+use isochrone::engine::{Hardware, Threads};
+use isochrone::{Error, Result};
+use serde::Serialize;
+
+use self::case::{Case, Data, SHAPE_NAMES, Shape, learners};
+use self::machine::{Machine, peak_memory};
+use self::measure::{Found, Limits, Products, on_cpu, on_gpu};
+use crate::output::{Bars, say, say_json};
+use crate::train::thread_count;
+
+/// Measure how long an update takes on this machine, beside its matrix products alone
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  isochrone bench --algorithm cmd1,cmd2 --shape 4x512
+  isochrone bench --device cuda:0 --seeds 8 --json
+  isochrone bench --scaling runs/scaling --device auto")]
+pub struct Bench {
+    /// Where updates run: auto, cpu or cuda:N; auto takes a GPU where there is one
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// The learners, separated by commas [default: all; cmd1 with --scaling]
+    #[arg(long = "algorithm", short, value_name = "NAME", value_delimiter = ',')]
+    algorithms: Vec<String>,
+    /// Hidden layers and their width, separated by commas; with --scaling the one to begin from
+    /// [default: 4x512, 3x256 and 2x128; 4x512 with --scaling]
+    #[arg(long = "shape", value_name = "SHAPE", value_delimiter = ',')]
+    shapes: Vec<String>,
+    /// Rows of a batch, separated by commas [default: 256, and 1024 for 4x512]
+    #[arg(long = "batch", value_name = "ROWS", value_delimiter = ',')]
+    batches: Vec<usize>,
+    /// Seeds trained at once
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seeds: usize,
+    /// Threads to use [default: all cores]
+    #[arg(long, short)]
+    threads: Option<usize>,
+    /// Measures how an update grows with batch, width, latent size, seeds and rows instead; tables
+    /// and pictures go to this folder
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["batches", "seeds"])]
+    scaling: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Measure fewer updates: a rough answer in seconds
+    #[arg(long)]
+    quick: bool,
+}
+
+/// The whole answer.
+#[derive(Debug, Serialize)]
+struct Report {
+    version: &'static str,
+    machine: Machine,
+    device: String,
+    threads: usize,
+    /// The rate of a 1024 × 1024 × 1024 product, before or after all cases; none on a GPU.
+    peak_gflop_per_second: Option<f64>,
+    cases: Vec<Found>,
+    /// The most memory the process held.
+    peak_memory_bytes: Option<u64>,
+}
+
+/// More seeds than these are a mistake.
+const MOST_SEEDS: usize = 1024;
+
+/// Measures and prints.
+///
+/// # Errors
+/// Names, sizes or devices that are not there, or an output that cannot be written.
+pub fn run(arguments: &Bench) -> Result<()> {
+    if !(1..=MOST_SEEDS).contains(&arguments.seeds) {
+        return Err(Error::input(format!(
+            "`--seeds` is `{}`, expected 1 to {MOST_SEEDS}",
+            arguments.seeds
+        ))
+        .hint("leave it out to measure one seed"));
+    }
+    let learners = learners(&arguments.algorithms)?;
+    let shapes = &arguments.shapes;
+    let shapes: Vec<Shape> = match shapes.is_empty() {
+        true => SHAPE_NAMES.into_iter().map(Shape::named).collect::<Result<_>>()?,
+        false => shapes.iter().map(|name| Shape::named(name)).collect::<Result<_>>()?,
+    };
+    let mut bench = Meter::new(arguments)?;
+    if let Some(out) = &arguments.scaling {
+        let learners = if arguments.algorithms.is_empty() { &learners[..1] } else { &learners };
+        return scaling::run(&mut bench, learners, shapes[0], out, arguments);
+    }
+    let of = |shape: &Shape| {
+        let one = |learner: &&str| shape.cases(learner, &arguments.batches, arguments.seeds);
+        learners.iter().flat_map(one).collect::<Vec<_>>()
+    };
+    let cases: Vec<Case> = shapes.iter().flat_map(of).collect();
+    let bar = Bars::new().bar("bench", cases.len() as u64);
+    let found: Result<Vec<Found>> =
+        cases.iter().map(|case| bench.measure(case, &Data::new(case)?, &bar)).collect();
+    bar.finish_and_clear();
+    let report = bench.report(found?);
+    if arguments.json { say_json(&report) } else { say(&table::of(&report)) }
+}
+
+/// A device with what is needed to measure on it.
+struct Meter {
+    hardware: Hardware,
+    machine: Machine,
+    products: Products,
+    peak: Option<f64>,
+    limits: Limits,
+}
+
+impl Meter {
+    fn new(arguments: &Bench) -> Result<Self> {
+        let threads = Threads::new(thread_count(arguments.threads)?)?;
+        let (hardware, reason) = Hardware::choose(arguments.device.parse()?, threads.clone())?;
+        if let Some(reason) = reason {
+            crate::warn(&reason);
+        }
+        let machine = Machine::here(hardware.gpu.as_ref());
+        let products = Products::new(threads);
+        let peak = hardware.gpu.is_none().then(|| products.peak_gflop_per_second());
+        let limits = match arguments.quick {
+            true => Limits { most: 30, seconds: 0.1 },
+            false => Limits { most: 300, seconds: 1.0 },
+        };
+        Ok(Self { hardware, machine, products, peak, limits })
+    }
+
+    fn measure(&mut self, case: &Case, data: &Data, bar: &ProgressBar) -> Result<Found> {
+        bar.set_message(case.title());
+        let found = match &self.hardware.gpu {
+            Some(gpu) => on_gpu(case, data, gpu, self.limits),
+            None => on_cpu(case, data, &self.products, self.limits),
+        };
+        bar.inc(1);
+        found
+    }
+
+    fn report(self, cases: Vec<Found>) -> Report {
+        let gpu = self.hardware.gpu.as_ref();
+        let peak = self.peak.map(|before| before.max(self.products.peak_gflop_per_second()));
+        Report {
+            version: env!("CARGO_PKG_VERSION"),
+            device: gpu.map_or("cpu".to_owned(), |gpu| format!("cuda:{}", gpu.number)),
+            threads: self.hardware.threads.count(),
+            peak_gflop_per_second: peak,
+            machine: self.machine,
+            cases,
+            peak_memory_bytes: peak_memory(),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! How an update grows with batch, width, latent size, seeds and rows: `scaling.json`,
+//! `scaling.csv`, and a picture for each.
+
+use std::path::Path;
+
+use indicatif::ProgressBar;
+use isochrone::checkpoint::{Disk, write_whole};
+use isochrone::report::{Curves, Series, Spread, pictures};
+use isochrone::{Error, Result};
+use serde::Serialize;
+
+use super::case::{Case, Data, Shape};
+use super::machine::{Machine, available_memory, mebibytes};
+use super::measure::Found;
+use super::{Bench, Meter};
+use crate::output::{Bars, say, say_json};
+
+/// What grows while all else stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Axis {
+    Batch,
+    Width,
+    Latent,
+    Seeds,
+    Rows,
+}
+
+const AXES: [Axis; 5] = [Axis::Batch, Axis::Width, Axis::Latent, Axis::Seeds, Axis::Rows];
+/// Points of an axis where a rough answer is asked for.
+const FEW: usize = 2;
+
+impl Axis {
+    fn values(self, gpu: bool) -> &'static [usize] {
+        match self {
+            Self::Batch => &[256, 512, 1024, 2048, 4096],
+            Self::Width => &[128, 256, 512, 1024],
+            Self::Latent => &[32, 64, 128, 256, 512, 1024],
+            Self::Seeds if gpu => &[1, 2, 4, 8, 16, 32, 64],
+            Self::Seeds => &[1, 2, 4, 8],
+            Self::Rows => &[100_000, 1_000_000, 10_000_000, 100_000_000],
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Batch => "batch",
+            Self::Width => "width",
+            Self::Latent => "latent",
+            Self::Seeds => "seeds",
+            Self::Rows => "rows",
+        }
+    }
+
+    /// What the horizontal axis of its picture counts; rows by their power of ten.
+    fn counts(self) -> &'static str {
+        match self {
+            Self::Batch => "rows of a batch",
+            Self::Width => "width of the hidden layers",
+            Self::Latent => "coordinates of a latent vector",
+            Self::Seeds => "seeds at once",
+            Self::Rows => "rows of the data, power of ten",
+        }
+    }
+
+    fn place(self, value: usize) -> u64 {
+        if self == Self::Rows { u64::from(value.ilog10()) } else { value as u64 }
+    }
+
+    fn set(self, case: &mut Case, value: usize) {
+        match self {
+            Self::Batch => case.batch = value,
+            Self::Width => case.hidden.fill(value),
+            Self::Latent => case.latent = value,
+            Self::Seeds => case.seeds = value,
+            Self::Rows => case.rows = value,
+        }
+    }
+}
+
+/// One measured place on an axis.
+#[derive(Debug, Serialize)]
+struct Point {
+    axis: Axis,
+    value: usize,
+    #[serde(flatten)]
+    found: Found,
+}
+
+/// One that was not measured.
+#[derive(Debug, Serialize)]
+struct Skipped {
+    axis: Axis,
+    value: usize,
+    learner: String,
+    why: String,
+}
+
+/// `scaling.json`.
+#[derive(Debug, Serialize)]
+struct Scaling {
+    version: &'static str,
+    machine: Machine,
+    device: String,
+    threads: usize,
+    points: Vec<Point>,
+    skipped: Vec<Skipped>,
+}
+
+/// Measures every axis from the first batch of `shape` on, and writes what was found to `out`.
+pub fn run(
+    meter: &mut Meter,
+    learners: &[&str],
+    shape: Shape,
+    out: &Path,
+    arguments: &Bench,
+) -> Result<()> {
+    std::fs::create_dir_all(out).map_err(|error| Error::disk("create", out, error))?;
+    let most = if arguments.quick { FEW } else { usize::MAX };
+    let places = places(meter.hardware.gpu.is_some(), most);
+    let bar = Bars::new().bar("scaling", (places.len() * learners.len()) as u64);
+    let (mut points, mut skipped) = (Vec::new(), Vec::new());
+    for learner in learners {
+        let base = shape.cases(learner, &[], 1).swap_remove(0);
+        for &(axis, value) in &places {
+            let mut case = base.clone();
+            axis.set(&mut case, value);
+            match point(meter, &case, &bar) {
+                Ok(found) => points.push(Point { axis, value, found }),
+                Err(error @ Error::Memory(_)) => {
+                    let (learner, why) = (case.learner, error.to_string());
+                    skipped.push(Skipped { axis, value, learner, why });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    bar.finish_and_clear();
+    let gpu = meter.hardware.gpu.as_ref();
+    let scaling = Scaling {
+        version: env!("CARGO_PKG_VERSION"),
+        machine: meter.machine.clone(),
+        device: gpu.map_or("cpu".to_owned(), |gpu| format!("cuda:{}", gpu.number)),
+        threads: meter.hardware.threads.count(),
+        points,
+        skipped,
+    };
+    scaling.write(out)?;
+    if arguments.json { say_json(&scaling) } else { scaling.tell(out) }
+}
+
+fn places(gpu: bool, most: usize) -> Vec<(Axis, usize)> {
+    let of = |axis: Axis| axis.values(gpu).iter().take(most).map(move |&value| (axis, value));
+    AXES.into_iter().flat_map(of).collect()
+}
+
+/// Measures one place, where its data fit into memory.
+fn point(meter: &mut Meter, case: &Case, bar: &ProgressBar) -> Result<Found> {
+    if let Some(available) = available_memory()
+        && Data::bytes(case) > available
+    {
+        bar.inc(1);
+        return Err(Error::memory(format!(
+            "{} rows need {}, this machine has {}",
+            case.rows,
+            mebibytes(Data::bytes(case)),
+            mebibytes(available)
+        )));
+    }
+    meter.measure(case, &Data::new(case)?, bar)
+}
+
+impl Scaling {
+    fn write(&self, out: &Path) -> Result<()> {
+        let json = serde_json::to_string_pretty(self)
+            .map_err(|error| Error::input(format!("the answer cannot be written: {error}")))?;
+        write_whole(&Disk, &out.join("scaling.json"), (json + "\n").as_bytes())?;
+        write_whole(&Disk, &out.join("scaling.csv"), self.csv().as_bytes())?;
+        for axis in AXES {
+            if let Some(picture) = self.picture(axis) {
+                pictures::curves(&picture, &out.join(format!("scaling-{}", axis.name())))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn csv(&self) -> String {
+        let head = "learner,axis,value,batch,width,latent,seeds,rows,update_median_ms,\
+                    update_best_ms,updates_per_second_per_seed,memory_bytes\n";
+        let line = |Point { axis, value, found }: &Point| {
+            let Case { learner, batch, hidden, latent, seeds, rows, .. } = &found.case;
+            format!(
+                "{learner},{},{value},{batch},{},{latent},{seeds},{rows},{},{},{},{}\n",
+                axis.name(),
+                hidden.first().unwrap_or(&0),
+                found.update_median_ms,
+                found.update_best_ms,
+                found.updates_per_second_per_seed,
+                found.memory_bytes
+            )
+        };
+        head.to_owned() + &self.points.iter().map(line).collect::<String>()
+    }
+
+    /// The curves of an axis; none where it has no two points.
+    fn picture(&self, axis: Axis) -> Option<Curves> {
+        let mut series: Vec<Series> = Vec::new();
+        for point in self.points.iter().filter(|point| point.axis == axis) {
+            let name = &point.found.case.learner;
+            if series.last().is_none_or(|last| last.name != *name) {
+                series.push(Series { name: name.clone(), steps: Vec::new(), seeds: vec![vec![]] });
+            }
+            if let Some(last) = series.last_mut() {
+                last.steps.push(axis.place(point.value));
+                last.seeds[0].push(point.found.update_median_ms as f32);
+            }
+        }
+        series.retain(|series| series.steps.len() > 1);
+        let machine = self.machine.gpu.as_ref().unwrap_or(&self.machine.cpu);
+        (!series.is_empty()).then(|| Curves {
+            title: format!("one update by {}", axis.name()),
+            caption: format!("{machine}; {} threads; median.", self.threads),
+            horizontal: axis.counts().to_owned(),
+            vertical: "ms".to_owned(),
+            series,
+            references: Vec::new(),
+            spread: Spread::Range,
+        })
+    }
+
+    fn tell(&self, out: &Path) -> Result<()> {
+        for Point { axis, value, found } in &self.points {
+            say(&format!(
+                "{:<10} {:<6} {value:>11}  {:>10.3} ms  {:>10.1} updates/s/seed  {}",
+                found.case.learner,
+                axis.name(),
+                found.update_median_ms,
+                found.updates_per_second_per_seed,
+                mebibytes(found.memory_bytes as u64)
+            ))?;
+        }
+        for Skipped { axis, value, learner, why } in &self.skipped {
+            say(&format!("{learner:<10} {:<6} {value:>11}  left out: {why}", axis.name()))?;
+        }
+        say(&format!("written   {}", out.join("scaling.json").display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::measure::tests::measured;
+    use super::*;
+
+    fn scaling() -> Scaling {
+        let point = |axis, value| Point { axis, value, found: measured("gcbc", 1) };
+        let mut points = vec![point(Axis::Batch, 256), point(Axis::Batch, 512)];
+        points.extend([
+            point(Axis::Rows, 100_000),
+            point(Axis::Rows, 1_000_000),
+            point(Axis::Width, 8),
+        ]);
+        points[1].found.update_median_ms = 7.5;
+        let machine = Machine::here(None);
+        Scaling {
+            version: "0",
+            machine,
+            device: "cpu".into(),
+            threads: 1,
+            points,
+            skipped: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_axis_changes_one_size_of_the_case() {
+        let base = Shape::named("4x512").unwrap().cases("cmd1", &[], 1).swap_remove(0);
+        let plain = serde_json::to_value(&base).unwrap();
+        for axis in AXES {
+            let mut case = base.clone();
+            axis.set(&mut case, 3);
+            let changed = serde_json::to_value(&case).unwrap();
+            let keys = plain.as_object().unwrap().keys();
+            assert_eq!(keys.filter(|key| plain[*key] != changed[*key]).count(), 1, "{axis:?}");
+            assert!(axis.values(true).is_sorted());
+        }
+        assert_eq!(places(true, FEW).len(), AXES.len() * FEW);
+    }
+
+    #[test]
+    fn curves_have_the_medians_of_their_axis_and_rows_are_placed_by_their_power_of_ten() {
+        let scaling = scaling();
+        let batch = scaling.picture(Axis::Batch).unwrap();
+        assert_eq!(batch.series[0].steps, [256, 512]);
+        assert_eq!(batch.series[0].seeds[0][1], 7.5);
+        assert_eq!(scaling.picture(Axis::Rows).unwrap().series[0].steps, [5, 6]);
+        assert!(scaling.picture(Axis::Width).is_none() && scaling.picture(Axis::Seeds).is_none());
+        let csv = scaling.csv();
+        assert_eq!(csv.lines().count(), 6);
+        let columns = |line: &str| line.split(',').count();
+        assert!(csv.lines().all(|line| columns(line) == columns(csv.lines().next().unwrap())));
+    }
+}
