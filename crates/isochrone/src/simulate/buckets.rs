@@ -56,18 +56,30 @@ impl Buckets {
 
     /// The point nearest to `place`; of equals the first.
     pub(super) fn nearest(&self, place: [f64; 2]) -> u32 {
-        self.nearest_within(place, 1, f64::INFINITY)[0]
+        let centre = self.square(place);
+        let mut best = (f64::INFINITY, u32::MAX);
+        for ring in 0.. {
+            self.visit_ring(place, centre, ring, &mut |squared, index| {
+                if (squared, index) < best {
+                    best = (squared, index);
+                }
+            });
+            let searched = self.searched(place, centre, ring).max(0.0);
+            if best.0 <= searched * searched || ring >= self.rings(centre) {
+                break;
+            }
+        }
+        best.1
     }
 
     /// At most `count` points nearest to `place` and not further than `reach`, nearest first.
     pub(super) fn nearest_within(&self, place: [f64; 2], count: usize, reach: f64) -> Vec<u32> {
         let centre = self.square(place);
         let mut found: Vec<(f64, u32)> = Vec::new();
-        let rings =
-            (0..2).map(|axis| centre[axis].max(self.counts[axis] as i64 - 1 - centre[axis]));
-        let rings = rings.max().unwrap_or(0);
-        for ring in 0..=rings {
-            self.collect_ring(place, centre, ring, &mut found);
+        for ring in 0..=self.rings(centre) {
+            self.visit_ring(place, centre, ring, &mut |squared, index| {
+                found.push((squared, index));
+            });
             // Whatever lies outside the squares searched so far is further away than this.
             let searched = self.searched(place, centre, ring).max(0.0);
             let certain = found.iter().filter(|(squared, _)| *squared <= searched * searched);
@@ -81,6 +93,12 @@ impl Buckets {
         found.into_iter().map(|(_, index)| index).collect()
     }
 
+    /// Rings around `centre` that hold squares of the grid, the centre's own not counted.
+    fn rings(&self, centre: [i64; 2]) -> i64 {
+        let across = |axis: usize| centre[axis].max(self.counts[axis] as i64 - 1 - centre[axis]);
+        across(0).max(across(1))
+    }
+
     fn searched(&self, place: [f64; 2], centre: [i64; 2], ring: i64) -> f64 {
         let margin = |axis: usize| {
             let within = place[axis] - self.low[axis] - centre[axis] as f64 * self.size;
@@ -89,12 +107,12 @@ impl Buckets {
         margin(0).min(margin(1))
     }
 
-    fn collect_ring(
+    fn visit_ring(
         &self,
         place: [f64; 2],
         centre: [i64; 2],
         ring: i64,
-        found: &mut Vec<(f64, u32)>,
+        visit: &mut impl FnMut(f64, u32),
     ) {
         let [columns, rows] = self.counts.map(|count| count as i64);
         for row in (centre[1] - ring).max(0)..=(centre[1] + ring).min(rows - 1) {
@@ -106,10 +124,10 @@ impl Buckets {
                 }
                 let bucket = (row * columns + column) as usize;
                 let range = self.first[bucket] as usize..self.first[bucket + 1] as usize;
-                found.extend(self.members[range].iter().map(|&index| {
+                for &index in &self.members[range] {
                     let point = self.point(index);
-                    ((point[0] - place[0]).powi(2) + (point[1] - place[1]).powi(2), index)
-                }));
+                    visit((point[0] - place[0]).powi(2) + (point[1] - place[1]).powi(2), index);
+                }
             }
         }
     }
@@ -145,6 +163,9 @@ mod tests {
             all.sort_by(|one, other| one.0.total_cmp(&other.0));
             let expected: Vec<u32> = all.iter().take(40).map(|&(_, index)| index).collect();
             assert_eq!(buckets.nearest_within(query, 40, reach), expected);
+            if reach == f64::INFINITY {
+                assert_eq!(buckets.nearest(query), expected[0]);
+            }
         }
     }
 }

@@ -5,14 +5,16 @@
 //! A step goes toward the successor s* nearest to s + a:
 //! s′ = the neighbour of s nearest to s + 1.5 δ/‖δ‖, δ = s* + N(0, I) − s.
 //!
-//! Where the description leaves a choice: noise moves the walker itself; the legs of a curve follow
-//! one another in one path, each from its own jittered start; the window of the moving average
-//! shrinks toward the ends of a curve, so that curves begin and end where their waypoints do; the
-//! neighbours a step snaps to are those of the state it starts from. The second and third choice
-//! were made by the described share of reachable pairs, 68 % with four families and 100 % with eight.
-//! Along successors this map has 60 % and 97 %, to within the success radius 63 % and 98 % (50
-//! starts). On another draw of the map, where one path had 62 % and 96 %, a path for each leg had
-//! 53 % and 85 %, and windows that do not shrink (three kinds) at most 22 % and 11 %.
+//! The legs of a path follow one another: each begins where the last one ended. Curves are averaged
+//! with their ends repeated, so that they begin and end at their waypoints, slowly. A path has a
+//! thousand points at most, shared out evenly over its legs.
+//!
+//! Neighbours lie within about 0.5 of a state, so a step moves 0.4 however far it aims, and a quarter
+//! of that is progress. Of 300 tasks (seed 1,000) a controller that knows the map and takes the way of
+//! fewest successors reaches 98 %, in 700 steps on average, and 92 % from what is observed; uniform
+//! actions reach 39 %, heading straight for the goal 29 %. Value iteration on sampled motion reached
+//! 20 of 20. Along successors 64 % of the pairs are connected with four families and 99 % with eight
+//! (the authors: 68 % and 100 %).
 
 use std::ops::Range;
 
@@ -38,6 +40,8 @@ pub const MOST_STEPS: usize = 200;
 /// Path points that make up the surroundings of a state, and how far away they may be.
 const SURROUNDINGS: usize = 100;
 const REACH: f64 = 3.0;
+/// The greatest number of points of a path, shared out over its legs.
+const MOST_POINTS: usize = 1_000;
 /// Points along its path that a successor lies ahead.
 const AHEAD: usize = 8;
 /// The standard deviation of an observation.
@@ -129,8 +133,33 @@ const FAMILIES: [Family; 8] = [
 pub struct Roads {
     states: Buckets,
     families: Vec<u8>,
-    successors: Vec<u32>,
-    neighbours: Vec<u32>,
+    successors: Surroundings,
+    neighbours: Surroundings,
+}
+
+/// For every state a list of others.
+#[derive(Default, PartialEq)]
+struct Surroundings {
+    ends: Vec<u32>,
+    members: Vec<u32>,
+}
+
+impl Surroundings {
+    /// Appends the list of the next state; what is in it twice is kept once.
+    fn push(&mut self, states: impl Iterator<Item = u32>) {
+        let first = self.members.len();
+        for state in states {
+            if !self.members[first..].contains(&state) {
+                self.members.push(state);
+            }
+        }
+        self.ends.push(self.members.len() as u32);
+    }
+
+    fn of(&self, state: usize) -> &[u32] {
+        let first = if state == 0 { 0 } else { self.ends[state - 1] };
+        &self.members[first as usize..self.ends[state] as usize]
+    }
 }
 
 impl Roads {
@@ -146,9 +175,7 @@ impl Roads {
             let curve = curve(family.waypoints, family.window);
             for path in 0..family.paths {
                 let mut draws = stream.draws(1 + index as u64, path as u32);
-                for leg in curve.windows(2) {
-                    points.extend(walk(leg[0], leg[1], family.source, &mut draws));
-                }
+                points.extend(path_along(&curve, family.source, &mut draws));
                 ends.resize(points.len(), points.len() as u32 - 1);
                 members.resize(points.len(), index as u8);
             }
@@ -159,12 +186,11 @@ impl Roads {
         let families = chosen.iter().map(|&index| members[index as usize]).collect();
         let home: Vec<u32> = points.iter().map(|&point| states.nearest(point)).collect();
         let paths = Buckets::new(points, BUCKET);
-        let (mut successors, mut neighbours) = (Vec::new(), Vec::new());
+        let (mut successors, mut neighbours) = (Surroundings::default(), Surroundings::default());
         for &state in &chosen {
-            let mut near = paths.nearest_within(paths.point(state), SURROUNDINGS, REACH);
-            near.resize(SURROUNDINGS, near[0]);
-            neighbours.extend(near.iter().map(|&index| home[index as usize]));
-            successors.extend(near.iter().map(|&index| {
+            let near = paths.nearest_within(paths.point(state), SURROUNDINGS, REACH);
+            neighbours.push(near.iter().map(|&index| home[index as usize]));
+            successors.push(near.iter().map(|&index| {
                 let ahead = (index + AHEAD as u32).min(ends[index as usize]);
                 home[ahead as usize]
             }));
@@ -184,12 +210,12 @@ impl Roads {
 
     /// The states that motion along the paths leads to from state `index`.
     pub fn successors(&self, index: usize) -> &[u32] {
-        &self.successors[index * SURROUNDINGS..][..SURROUNDINGS]
+        self.successors.of(index)
     }
 
     /// The states that a step from state `index` can end in.
     pub fn neighbours(&self, index: usize) -> &[u32] {
-        &self.neighbours[index * SURROUNDINGS..][..SURROUNDINGS]
+        self.neighbours.of(index)
     }
 
     /// The states' own family: the one whose path they lie on.
@@ -207,10 +233,19 @@ impl Roads {
     }
 
     fn nearest_of(&self, candidates: &[u32], place: Point) -> Point {
-        let points = candidates.iter().map(|&index| self.states.point(index));
-        points
-            .min_by(|&one, &other| norm(minus(one, place)).total_cmp(&norm(minus(other, place))))
-            .expect("a state has successors and neighbours")
+        let squared = |point: Point| {
+            let [across, up] = minus(point, place);
+            across * across + up * up
+        };
+        let mut best = (f64::INFINITY, place);
+        for &index in candidates {
+            let point = self.states.point(index);
+            let gap = squared(point);
+            if gap < best.0 {
+                best = (gap, point);
+            }
+        }
+        best.1
     }
 
     fn random_state(&self, draws: &mut Draws) -> usize {
@@ -316,8 +351,8 @@ impl Environment for Roads {
     }
 }
 
-/// Halves gaps until none is above 2, averages over `window` points, keeps every third point and
-/// the last. A straight family (no window) keeps its waypoints.
+/// Halves gaps until none is above 2, averages over `window` points with the ends repeated, keeps
+/// every third point and the last. A straight family (no window) keeps its waypoints.
 fn curve(waypoints: &[Point], window: usize) -> Vec<Point> {
     if window == 0 {
         return waypoints.to_vec();
@@ -333,35 +368,45 @@ fn curve(waypoints: &[Point], window: usize) -> Vec<Point> {
     }
     let last = fine.len() - 1;
     let smooth = |index: usize| {
-        let half = (window / 2).min(index).min(last - index);
-        let around = &fine[index - half..=index + half];
-        [0, 1].map(|axis| around.iter().map(|p| p[axis]).sum::<f64>() / around.len() as f64)
+        let inside = |at: usize| fine[at.saturating_sub(window - 1).min(last)];
+        let sum = (index..index + window).map(inside).fold([0.0; 2], |sum, p| plus(sum, p, 1.0));
+        sum.map(|value| value / window as f64)
     };
-    let mut kept: Vec<usize> = (0..=last).step_by(3).collect();
-    if kept.last() != Some(&last) {
-        kept.push(last);
-    }
-    kept.into_iter().map(smooth).collect()
+    let averages = last + window;
+    (0..averages).step_by(3).chain([averages - 1]).map(smooth).collect()
 }
 
-/// One noisy path of a leg.
-fn walk(from: Point, to: Point, source: Point, draws: &mut Draws) -> Vec<Point> {
-    let ahead = unit(minus(to, from));
-    let goal = plus(to, ahead, 1.0);
+/// One noisy path along a curve, leg after leg.
+fn path_along(curve: &[Point], source: Point, draws: &mut Draws) -> Vec<Point> {
+    let most = match curve.len() - 1 {
+        1 => MOST_POINTS,
+        legs => MOST_POINTS / legs + 1,
+    };
+    let mut path: Vec<Point> = Vec::new();
+    for &to in &curve[1..] {
+        let from = path.last().copied().unwrap_or(curve[0]);
+        path.extend(walk(from, to, source, most, draws));
+    }
+    path
+}
+
+/// One noisy leg of at most `most` points: it heads for a place one beyond `to` and ends three points
+/// after coming within 0.5 of it.
+fn walk(from: Point, to: Point, source: Point, most: usize, draws: &mut Draws) -> Vec<Point> {
     let mut place = plus(from, normal(draws), 0.1);
+    let ahead = unit(minus(to, place));
+    let goal = plus(to, ahead, 1.0);
     let mut path = vec![place];
-    let mut left = None;
-    while left != Some(0) {
+    while path.len() < most {
         let noise = 0.02 + 0.5 * (-0.25 * norm(minus(place, source)).powi(2)).exp();
         let to_goal = unit(minus(goal, place));
         let shared = to_goal[0] * ahead[0] + to_goal[1] * ahead[1];
         let heading = unit(plus(to_goal, ahead, -0.8 * shared));
         place = plus(plus(place, heading, 0.15), normal(draws), noise);
         path.push(place);
-        left = match left {
-            Some(left) => Some(left - 1),
-            None => (norm(minus(goal, place)) <= 0.5).then_some(4),
-        };
+        if path.len() >= 4 && norm(minus(path[path.len() - 4], goal)) <= 0.5 {
+            break;
+        }
     }
     path
 }
@@ -402,11 +447,12 @@ fn normal(draws: &mut Draws) -> Point {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{HashMap, VecDeque};
     use std::sync::LazyLock;
 
     use super::*;
     use crate::random::Purpose;
-    use crate::simulate::{Outcome, Paths, rollout};
+    use crate::simulate::{Outcome, Paths, Policy, rollout};
 
     static WORLD: LazyLock<Roads> = LazyLock::new(|| Roads::new(SEED));
 
@@ -414,7 +460,7 @@ mod tests {
         Stream::new(5, Purpose(0)).draws(0, index)
     }
 
-    /// The share of goals that the successors of successors bring within the success radius.
+    /// The share of states that the successors of successors lead to.
     fn reachable_share(world: &Roads, starts: impl Iterator<Item = usize>) -> f64 {
         let shares: Vec<f64> = starts
             .map(|start| {
@@ -429,13 +475,7 @@ mod tests {
                         }
                     }
                 }
-                let met: Vec<Point> =
-                    (0..met.len()).filter(|&i| met[i]).map(|i| world.state(i)).collect();
-                let met = Buckets::new(met, BUCKET);
-                let goals: Vec<Point> =
-                    (0..world.states()).step_by(20).map(|i| world.state(i)).collect();
-                let near = |goal: Point| norm(minus(met.point(met.nearest(goal)), goal)) <= 2.0;
-                goals.iter().filter(|&&goal| near(goal)).count() as f64 / goals.len() as f64
+                met.iter().filter(|&&met| met).count() as f64 / met.len() as f64
             })
             .collect();
         shares.iter().sum::<f64>() / shares.len() as f64
@@ -445,9 +485,75 @@ mod tests {
     fn four_families_leave_a_third_of_the_pairs_unreachable_and_eight_almost_none() {
         let starts = || (0..STATES).step_by(800);
         let four = reachable_share(&Roads::of_families(&FAMILIES[..4], SEED), starts());
-        assert!((0.58..0.78).contains(&four), "four families: {four}");
+        assert!((0.58..0.74).contains(&four), "four families: {four}");
         let eight = reachable_share(&WORLD, starts());
-        assert!(eight > 0.95, "eight families: {eight}");
+        assert!(eight > 0.98, "eight families: {eight}");
+    }
+
+    /// For every state the fewest successors that lead to within the success radius of `goal`.
+    fn hops(backward: &[Vec<u32>], goal: Point) -> Vec<u32> {
+        let near = |&state: &usize| norm(minus(WORLD.state(state), goal)) <= WORLD.radius();
+        let mut open: VecDeque<usize> = (0..WORLD.states()).filter(near).collect();
+        let mut hops = vec![u32::MAX; WORLD.states()];
+        open.iter().for_each(|&state| hops[state] = 0);
+        while let Some(state) = open.pop_front() {
+            for &before in &backward[state] {
+                if hops[before as usize] == u32::MAX {
+                    hops[before as usize] = hops[state] + 1;
+                    open.push_back(before as usize);
+                }
+            }
+        }
+        hops
+    }
+
+    #[test]
+    fn who_knows_the_map_reaches_nine_of_ten_goals_and_who_acts_at_random_two_of_five() {
+        let data = WORLD.record(0, 0..1, &|| {}).unwrap().recording.dataset;
+        let tasks = WORLD.tasks(1_000, 60, &data).unwrap();
+        let place = |numbers: &[f32]| [f64::from(numbers[0]), f64::from(numbers[1])];
+        let mut backward = vec![Vec::new(); STATES];
+        for state in 0..STATES {
+            WORLD
+                .successors(state)
+                .iter()
+                .for_each(|&next| backward[next as usize].push(state as u32));
+        }
+        let fields: HashMap<[u32; 2], Vec<u32>> = tasks
+            .iter()
+            .map(|task| {
+                ([0, 1].map(|axis| task.goal[axis].to_bits()), hops(&backward, place(&task.goal)))
+            })
+            .collect();
+        let directions: Vec<Point> = (0..16)
+            .map(|part| std::f64::consts::TAU * f64::from(part) / 16.0)
+            .map(|angle| [angle.cos(), angle.sin()])
+            .collect();
+        let mut knowing = |observations: &[f32], goals: &[f32], actions: &mut [f32]| {
+            let rows = observations.chunks_exact(2).zip(goals.chunks_exact(2));
+            for (action, (seen, goal)) in actions.chunks_exact_mut(2).zip(rows) {
+                let field = &fields[&[goal[0].to_bits(), goal[1].to_bits()]];
+                let state = WORLD.states.nearest(place(seen)) as usize;
+                let led = |direction: &Point| {
+                    let wish = plus(WORLD.state(state), *direction, 1.0);
+                    let next = WORLD.nearest_of(WORLD.successors(state), wish);
+                    field[WORLD.states.nearest(next) as usize]
+                };
+                let best = directions.iter().min_by_key(|&direction| led(direction)).unwrap();
+                action.copy_from_slice(&best.map(|value| value as f32));
+            }
+        };
+        let mut draws = some_draws(9);
+        let mut random = |_: &[f32], _: &[f32], actions: &mut [f32]| {
+            actions.fill_with(|| draws.normal() as f32);
+        };
+        let mut share = |policy: &mut Policy<'_>| {
+            let outcomes = rollout(&*WORLD, &tasks, 1_000, Paths::Forget, policy);
+            outcomes.iter().filter(|outcome| outcome.reached).count() as f64 / 60.0
+        };
+        let (knowing, random) = (share(&mut knowing), share(&mut random));
+        assert!(knowing >= 0.85, "knowing the map: {knowing}");
+        assert!((0.25..0.55).contains(&random), "at random: {random}");
     }
 
     #[test]
