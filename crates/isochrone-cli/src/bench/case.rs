@@ -143,6 +143,7 @@ impl Case {
     fn problem(&self) -> Problem {
         Problem {
             state_size: self.state,
+            goal_size: self.state,
             action_size: self.action,
             steps: STEPS,
             discount: DISCOUNT,
