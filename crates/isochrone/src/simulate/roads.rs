@@ -547,7 +547,7 @@ mod tests {
         let mut random = |_: &[f32], _: &[f32], actions: &mut [f32]| {
             actions.fill_with(|| draws.normal() as f32);
         };
-        let mut share = |policy: &mut Policy<'_>| {
+        let share = |policy: &mut Policy<'_>| {
             let outcomes = rollout(&*WORLD, &tasks, 1_000, Paths::Forget, policy);
             outcomes.iter().filter(|outcome| outcome.reached).count() as f64 / 60.0
         };
