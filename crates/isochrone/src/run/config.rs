@@ -118,11 +118,13 @@ impl Default for EvaluationConfig {
     }
 }
 
-/// The settings of every learner on the pinwheels.
-macro_rules! pinwheel {
-    ($algorithm:expr, $($name:literal)*) => {
+/// The settings of the learners of one world.
+macro_rules! tuned {
+    ($world:literal, $algorithm:expr, $($name:literal)*) => {
         match $algorithm {
-            $($name => Some(include_str!(concat!("../../presets/pinwheel-", $name, ".toml"))),)*
+            $($name => {
+                Some(include_str!(concat!("../../presets/", $world, "-", $name, ".toml")))
+            })*
             _ => None,
         }
     };
@@ -132,12 +134,18 @@ macro_rules! pinwheel {
 /// an extraction other than its usual one may have settings of its own, as `NAME-EXTRACTION`.
 pub fn preset(world: World, algorithm: &str) -> Option<&'static str> {
     match world {
-        World::Pinwheel | World::PinwheelShortcut => pinwheel!(
+        World::Pinwheel | World::PinwheelShortcut => tuned!(
+            "pinwheel",
             algorithm,
             "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
             "crl-nce" "cmd1-awr" "mqe-ddpg-bc" "qrl-ddpg-bc" "crl-awr" "gciql-awr" "ddpg-awr"
         ),
-        _ => None,
+        World::Roads => tuned!(
+            "roads",
+            algorithm,
+            "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
+        ),
+        World::Maze(_) => None,
     }
 }
 
@@ -212,8 +220,8 @@ impl RunConfig {
 
     /// γ of the run.
     pub fn discount(&self) -> f64 {
-        let world = self.data.world().map(|world| world.open().discount());
-        self.discount.or(world).unwrap_or(FILE_DISCOUNT)
+        let of_world = || self.data.world().map(|world| world.open().discount());
+        self.discount.or_else(of_world).unwrap_or(FILE_DISCOUNT)
     }
 
     /// The dotted keys in which two configs differ.
@@ -450,16 +458,20 @@ mod tests {
 
     #[test]
     fn every_preset_is_a_config_and_another_kind_begins_anew() {
-        for name in algorithms::Config::NAMES {
-            let text = preset(World::Pinwheel, name).unwrap();
-            assert_eq!(RunConfig::parse(text, &[]).unwrap().algorithm.name(), name);
+        let worlds = [World::Pinwheel, World::Roads];
+        let pairs = worlds.map(|world| algorithms::Config::NAMES.map(|name| (world, name)));
+        for (world, name) in pairs.into_iter().flatten() {
+            let text = preset(world, name).unwrap();
+            let config = RunConfig::parse(text, &[]).unwrap();
+            assert_eq!((config.algorithm.name(), config.data.world()), (name, Some(world)));
             if algorithms::Config::named(name).unwrap().extraction_mut().is_none() {
                 continue;
             }
             let other = RunConfig::parse(text, &["algorithm.extraction.name=awr".into()]).unwrap();
             assert!(other.to_toml().unwrap().contains("name = \"awr\""));
         }
-        assert_eq!(preset(World::Roads, "cmd1"), None);
+        let maze = "pointmaze-medium-navigate".parse().unwrap();
+        assert_eq!(preset(maze, "cmd1"), None);
     }
 
     #[test]
