@@ -97,6 +97,7 @@ fn measure_planner(config: &RunConfig, source: &Source, folder: &Path) -> Result
     let Some(opened) = &source.world else { return Ok(()) };
     let model = open_model(folder)?;
     let measure = || {
+        model.need_distance()?;
         let graph = Graph::new(&model, &source.dataset, Settings::default())?;
         let control = Control::Graph(&graph);
         let tasks = tasks(config, source)?;
