@@ -34,17 +34,28 @@ pub fn routes(
     let plan = Plan { maze: Maze::new(course.map), model, graph };
     let tasks = examiner.tasks();
     let task = |task: usize| plan.task(task, groups, (tasks, &outcomes));
+    let drawn = outcomes.len() / groups;
     Ok(Some(Routes {
         title: format!("Routes in {}", opened.world),
         caption: format!(
             "From above. Filled: learned steps to the star, the goal of the first episode; goals of \
-             the others lie near it. Lines: {EPISODES} episodes of each task by the {}.",
+             the others lie near it. Lines: {drawn} episodes of each task by the {}.",
             steering.words()
         ),
         plane: plan.plane(),
         walls: plan.maze.walls().map(|cell| square(Maze::centre(cell))).collect(),
         tasks: (0..groups).map(task).collect::<Result<Vec<_>>>()?,
+        longest: longest(&outcomes),
     }))
+}
+
+/// The longest way of those that arrived; of all where none did.
+fn longest(outcomes: &[Outcome]) -> usize {
+    let steps = |arrived: bool| {
+        let counted = outcomes.iter().filter(move |outcome| outcome.reached || !arrived);
+        counted.map(|outcome| outcome.steps as usize).max()
+    };
+    steps(true).or(steps(false)).unwrap_or(1)
 }
 
 /// The corners of the cell with this middle.

@@ -321,6 +321,7 @@ fn a_sheet_names_worlds_learners_and_what_others_published() {
         algorithms = ['gcbc', 'cmd1']
         seeds = 2
         one_recording = true
+        planner = true
         [settings]
         train = { batch_size = 32, steps = 40, evaluate_every = 10 }
         evaluation.tasks = 8

@@ -68,25 +68,32 @@ fn protocol(text: &mut String, report: &Report) {
     text.push_str("\n## Protocol\n\n");
     for protocol in &report.protocols {
         let of_world = |row: &&Row| row.world == protocol.world;
-        let recordings = report.rows.iter().filter(of_world).map(|row| row.recordings.len());
-        let drawn = match recordings.max() {
-            Some(1) => "data are recorded once,",
-            _ => "data and",
+        let drawn = report.rows.iter().filter(of_world).map(|row| row.drawn);
+        let most = |at: usize| drawn.clone().map(|drawn| drawn[at]).max().unwrap_or(1);
+        let pairs = format!("{} pairs of start and goal", protocol.tasks);
+        let drawn = match [most(0), most(1)] {
+            [1, 1] => {
+                format!("data and {pairs} are drawn once, the same for all seeds and learners")
+            }
+            [1, _] => format!(
+                "data are recorded once, {pairs} are drawn anew with every seed, the same for all learners"
+            ),
+            _ => format!(
+                "data and {pairs} are drawn anew with every seed, the same for all learners"
+            ),
         };
         let _ = writeln!(
             text,
-            "- {}: {drawn} {} pairs of start and goal are drawn anew with every seed, the same for all \
-             learners; an episode succeeds within {} of its goal in at most {} steps; discount {}.",
-            protocol.world, protocol.tasks, protocol.radius, protocol.horizon, protocol.discount,
+            "- {}: {drawn}; an episode succeeds within {} of its goal in at most {} steps; discount {}.",
+            protocol.world, protocol.radius, protocol.horizon, protocol.discount,
         );
     }
     let resamples = wording::grouped(RESAMPLES);
     let maze = |protocol: &Protocol| matches!(protocol.world, World::Maze(_));
     if report.protocols.iter().any(maze) {
         text.push_str(
-            "- In mazes the mean of the last three evaluations of each run counts, with other start and \
-             goal pairs than those of other seeds; the best evaluation stands beside it because some \
-             papers print that. Tasks are asked in turn, equally often. Steps are those of episodes \
+            "- In mazes the mean of the last three evaluations of each run counts; the best evaluation \
+             stands beside it because some papers print that. Tasks are asked in turn, equally often. Steps are those of episodes \
              that reached their goal.\n",
         );
     }
@@ -110,8 +117,9 @@ fn protocol(text: &mut String, report: &Report) {
         let version = &conditions.version;
         let program = format!("isochrone {version}{commit}");
         let device = conditions.device.as_ref();
-        let device = device.map_or(String::new(), |name| format!(", updates on one {name}"));
-        let _ = writeln!(text, "- {program}; {at_once} at a time, each on one thread{device}.");
+        let where_at =
+            device.map_or("each on one thread".to_owned(), |name| format!("updates on one {name}"));
+        let _ = writeln!(text, "- {program}; {at_once} at a time, {where_at}.");
     }
     let spent = report.rows.iter().filter_map(|row| Some(row.seconds? * row.complete as f64));
     let minutes = spent.sum::<f64>() / 60.0;

@@ -1,6 +1,6 @@
 //! The tables of a comparison: cells once, aligned for a terminal or set in Markdown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use isochrone::evaluate::OverSeeds;
 use isochrone::run::compare::{Pooled, Published, Row, measures};
@@ -70,7 +70,26 @@ pub fn of_world(rows: &[Row], world: World, published: &[Published]) -> Table {
             cells.push(column.cell(world, &row.algorithm).unwrap_or(NOTHING).to_owned());
         }
     }
+    others(&mut table, &rows, world, published);
     table
+}
+
+/// Adds a row for every learner that others published and that was not trained here.
+fn others(table: &mut Table, rows: &[&Row], world: World, published: &[Published]) {
+    let columns: Vec<&Published> =
+        published.iter().filter(|column| column.success.contains_key(world.name())).collect();
+    let known = |name: &&String| rows.iter().all(|row| row.algorithm != **name);
+    let named = columns.iter().flat_map(|column| column.success[world.name()].keys());
+    let names: BTreeSet<&String> = named.filter(known).collect();
+    let width = table.cells[0].len() - columns.len();
+    for name in names {
+        let mut cells = vec![name.clone()];
+        cells.resize(width, NOTHING.to_owned());
+        cells.extend(
+            columns.iter().map(|column| column.cell(world, name).unwrap_or(NOTHING).to_owned()),
+        );
+        table.cells.push(cells);
+    }
 }
 
 /// A column for each of a benchmark's tasks; all of the last three evaluations but the best.
@@ -201,5 +220,50 @@ mod tests {
         assert_eq!(middle(&over), "85.0 [80.0, 90.0]");
         let single = OverSeeds::of(&[0.8]).unwrap();
         assert_eq!((one(&single), middle(&single)), ("80.0".into(), "80.0".into()));
+    }
+
+    #[test]
+    fn a_maze_has_its_tasks_both_protocols_and_what_others_published() {
+        let over = |value: f64| OverSeeds::of(&[value, value]).unwrap();
+        let world: World = "pointmaze-medium-navigate".parse().unwrap();
+        let measured = ["overall", "task_1", "task_2", "task_1_steps"]
+            .map(|name| (name.to_owned(), over(0.5)))
+            .into_iter()
+            .chain([("mean_steps".to_owned(), over(212.0))]);
+        let row = Row {
+            world,
+            algorithm: "qrl".into(),
+            extraction: "awr".into(),
+            seeds: vec![0, 1],
+            complete: 2,
+            policy: BTreeMap::new(),
+            last_three: measured.collect(),
+            best: Some(over(0.75)),
+            planner: BTreeMap::from([("overall".to_owned(), over(1.0))]),
+            seconds: None,
+            updates: 10,
+            drawn: [1, 2],
+            batch_size: 2,
+            departures: Vec::new(),
+            problems: Vec::new(),
+        };
+        let column = |name: &str, learner: &str| Published {
+            name: name.into(),
+            source: String::new(),
+            protocol: String::new(),
+            success: BTreeMap::from([(
+                world.name().to_owned(),
+                BTreeMap::from([(learner.to_owned(), "82 ± 5".to_owned())]),
+            )]),
+        };
+        let published = [column("A", "qrl"), column("B", "gcbc")];
+        let table = of_world(&[row], world, &published);
+        assert_eq!(
+            table.markdown(),
+            "| algorithm | extraction | seeds | all | best | task 1 | task 2 | steps | all, planner | \
+             A | B |\n|---|---|---|---|---|---|---|---|---|---|---|\n\
+             | qrl | awr | 2 | 50.0 ± 0.0 | 75.0 ± 0.0 | 50 | 50 | 212 | 100.0 ± 0.0 | 82 ± 5 | – |\n\
+             | gcbc | – | – | – | – | – | – | – | – | – | 82 ± 5 |\n"
+        );
     }
 }

@@ -16,6 +16,8 @@ pub struct Routes {
     pub walls: Vec<[[f32; 2]; 2]>,
     /// One map each.
     pub tasks: Vec<Routed>,
+    /// Steps at which a path has its last shade.
+    pub longest: usize,
 }
 
 /// What was learned of one task, and how episodes went.
@@ -59,11 +61,5 @@ impl Routes {
             }
         }
         Ok(())
-    }
-
-    /// Steps of the longest path.
-    pub fn longest(&self) -> usize {
-        let paths = self.tasks.iter().flat_map(|task| &task.paths);
-        paths.map(|path| path.len().saturating_sub(1)).max().unwrap_or(0)
     }
 }

@@ -23,6 +23,8 @@ const BAR: [f64; 2] = [180.0, 9.0];
 const BAR_ROOM: f64 = 34.0;
 /// Shades of time on a path.
 const SHADES: usize = 12;
+/// Pixels that a wall is wider on each side than it is.
+const HAIR: f64 = 0.7;
 /// Walls.
 const WALL: Ink = Ink::grey(90);
 
@@ -58,7 +60,7 @@ pub(super) fn draw(input: &Routes) -> Drawing {
     if let Some(scale) = &scale {
         bands::bar(&mut drawing, &frame(columns - 1), scale);
     }
-    time(&mut drawing, [MARGIN, below + 6.0], input.longest());
+    time(&mut drawing, [MARGIN, below + 6.0], input.longest);
     let beside = [MARGIN + BAR[0] + 90.0, below];
     legend::draw(&mut drawing, beside, &entries, right - beside[0]);
     drawing
@@ -75,14 +77,19 @@ fn map(drawing: &mut Drawing, frame: &Frame, input: &Routes, task: &Routed, scal
     if let (Some(distance), Some(scale)) = (&task.distance, scale) {
         bands::draw(drawing, frame, distance, scale);
     }
-    for [low, high] in &input.walls {
+    for wall in &input.walls {
+        let inside = |point: &[f32; 2]| {
+            [0, 1].map(|axis| point[axis].clamp(input.plane[axis][0], input.plane[axis][1]))
+        };
+        let (low, high) = (inside(&wall[0]), inside(&wall[1]));
         let (corner, end) = (frame.point([low[0], high[1]]), frame.point([high[0], low[1]]));
         // A hair wider, so that neighbours leave no seam.
-        let size = [end[0] - corner[0] + 0.4, end[1] - corner[1] + 0.4];
+        let corner = [corner[0] - HAIR, corner[1] - HAIR];
+        let size = [end[0] - corner[0] + HAIR, end[1] - corner[1] + HAIR];
         drawing.rectangle(corner, size, WALL);
     }
     for path in &task.paths {
-        route(drawing, frame, path, input.longest());
+        route(drawing, frame, path, input.longest);
     }
     for start in task.paths.iter().filter_map(|path| path.first()) {
         drawing.disc(frame.point(*start), 3.0, BLACK);
@@ -100,7 +107,8 @@ fn route(drawing: &mut Drawing, frame: &Frame, path: &[[f32; 2]], longest: usize
     let stride = longest.div_ceil(SHADES).max(1);
     for (index, first) in (0..places.len().saturating_sub(1)).step_by(stride).enumerate() {
         let last = (first + stride).min(places.len() - 1);
-        drawing.line(geometry::thin(&places[first..=last], 1.0), 1.9, colour::time(index, SHADES));
+        let ink = colour::time(index.min(SHADES - 1), SHADES);
+        drawing.line(geometry::thin(&places[first..=last], 1.0), 1.9, ink);
     }
 }
 
@@ -116,7 +124,7 @@ fn time(drawing: &mut Drawing, [left, top]: [f64; 2], longest: usize) {
     drawing.line(ring, 1.0, GREY);
     let base = bottom + 2.0 + TICK_SIZE;
     drawing.text([left, base], "0", TICK_SIZE, Align::Start, TEXT);
-    let words = format!("{} steps on the way", axes::label(longest as f64, 1.0));
+    let words = format!("{} or more steps on the way", axes::label(longest as f64, 1.0));
     drawing.text([right, base], &words, TICK_SIZE, Align::End, TEXT);
 }
 
@@ -140,7 +148,8 @@ mod tests {
             title: "a maze".into(),
             caption: "words".into(),
             plane: [[0.0, 4.0], [0.0, 2.0]],
-            walls: vec![[[0.0, 0.0], [4.0, 0.5]]],
+            walls: vec![[[-1.0, -1.0], [5.0, 0.5]]],
+            longest: 24,
             tasks: (0..tasks).map(|at| task((at == 0).then(|| field.clone()))).collect(),
         }
     }
@@ -178,7 +187,8 @@ mod tests {
         else {
             panic!("a wall")
         };
-        assert!((rings[0][2][0] - rings[0][0][0] - ALONE).abs() < 1.0, "as wide as the maze");
+        let wide = rings[0][2][0] - rings[0][0][0];
+        assert!((wide - ALONE).abs() < 2.0, "cut to the plane: {wide}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Runs of one thing together: what their seeds come to, at the end and along the way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -36,8 +36,8 @@ pub struct Row {
     pub seconds: Option<f64>,
     /// Updates of a run.
     pub updates: u64,
-    /// Seeds of the data, each once.
-    pub recordings: Vec<u64>,
+    /// How many recordings and how many sets of start and goal pairs the seeds have among them.
+    pub drawn: [usize; 2],
     /// Rows of a batch.
     pub batch_size: usize,
     /// Where the config departs from the learner's defaults, as `key = value`.
@@ -66,16 +66,17 @@ impl Row {
             planner: by_name(&complete, |run| &run.planner),
             seconds: (!complete.is_empty()).then_some(seconds),
             updates: first.config.train.steps,
-            recordings: {
-                let mut seeds: Vec<u64> = runs.iter().map(|run| run.config.data.seed).collect();
-                seeds.dedup();
-                seeds
-            },
+            drawn: [distinct(runs, |run| run.data.seed), distinct(runs, |run| run.evaluation.seed)],
             batch_size: first.config.train.batch_size,
             departures: departures(&first.config)?,
             problems: runs.iter().filter_map(problem).collect(),
         })
     }
+}
+
+/// How many different seeds the configs of `runs` name.
+fn distinct(runs: &[RunResult], seed: impl Fn(&RunConfig) -> u64) -> usize {
+    runs.iter().map(|run| seed(&run.config)).collect::<BTreeSet<u64>>().len()
 }
 
 /// What each measure comes to over runs.
@@ -197,7 +198,11 @@ impl Results {
         let Some(first) = worlds.first().filter(|_| worlds.len() > 1) else { return Vec::new() };
         let success = |world: World, name: &str, extraction: Option<&str>| -> Vec<f64> {
             let same = self.runs.iter().filter(|run| run.thing() == (world, name, extraction));
-            same.map(|run| run.policy[0]).filter(|value| value.is_finite()).collect()
+            let rates = same.map(|run| match world {
+                World::Maze(_) => run.last_three[0],
+                _ => run.policy[0],
+            });
+            rates.filter(|value| value.is_finite()).collect()
         };
         let pool = |runs: &[RunResult]| {
             let (_, name, extraction) = runs[0].thing();
