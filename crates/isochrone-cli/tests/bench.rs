@@ -106,6 +106,7 @@ fn what_is_not_there_is_refused_with_what_is() {
     let text = refused(&["bench", "--shape", "9x9"]);
     assert!(text.contains("`9x9`") && text.contains("`4x512`"), "{text}");
     assert!(refused(&["bench", "--seeds", "0"]).contains("`--seeds` is `0`"));
+    assert!(refused(&["bench", "--seconds=-1"]).contains("`--seconds` is `-1`"));
     assert!(refused(&[&SMALL[..5], &["1", "--algorithm", "gcbc"]].concat()).contains("`--batch`"));
     let text = refused(&["bench", "--device", "gpu"]);
     assert!(text.contains("`gpu`, expected `auto`, `cpu` or `cuda:N`"), "{text}");

@@ -22,6 +22,7 @@ fn commands() -> Vec<(String, String)> {
         "docs/formats.md",
         "docs/paper.md",
         "docs/choosing.md",
+        "docs/performance.md",
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
     ] {
@@ -79,6 +80,17 @@ fn every_command_of_the_documents_works() {
         run += 1;
     }
     assert!(run >= 10, "only {run} commands were found");
+}
+
+#[test]
+fn the_page_of_speeds_is_what_its_files_give() {
+    let checked = Command::new("python3").arg(root().join("benches/page")).arg("--check").output();
+    match checked {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr))
+        }
+        Err(_) => eprintln!("skipped: no python3 to make the page again"),
+    }
 }
 
 #[test]

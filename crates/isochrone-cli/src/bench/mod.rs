@@ -52,7 +52,10 @@ pub struct Bench {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Measure fewer updates: a rough answer in seconds
+    /// How long each case is measured [default: 1; 0.1 with --quick]
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+    /// Measure fewer updates, and the first two places of each size with --scaling
     #[arg(long)]
     quick: bool,
 }
@@ -79,6 +82,12 @@ const MOST_SEEDS: usize = 1024;
 /// # Errors
 /// Names, sizes or devices that are not there, or an output that cannot be written.
 pub fn run(arguments: &Bench) -> Result<()> {
+    if let Some(seconds) = arguments.seconds
+        && !(seconds >= 0.0 && seconds.is_finite())
+    {
+        return Err(Error::input(format!("`--seconds` is `{seconds}`, expected 0 or more"))
+            .hint("leave it out to measure each case for a second"));
+    }
     if !(1..=MOST_SEEDS).contains(&arguments.seeds) {
         return Err(Error::input(format!(
             "`--seeds` is `{}`, expected 1 to {MOST_SEEDS}",
@@ -129,10 +138,8 @@ impl Meter {
         let machine = Machine::here(hardware.gpu.as_ref());
         let products = Products::new(threads);
         let peak = hardware.gpu.is_none().then(|| products.peak_gflop_per_second());
-        let limits = match arguments.quick {
-            true => Limits { most: 30, seconds: 0.1 },
-            false => Limits { most: 300, seconds: 1.0 },
-        };
+        let usual = if arguments.quick { 0.1 } else { 1.0 };
+        let limits = Limits { most: 300, seconds: arguments.seconds.unwrap_or(usual) };
         Ok(Self { hardware, machine, products, peak, limits })
     }
 

@@ -107,7 +107,8 @@ struct Scaling {
     skipped: Vec<Skipped>,
 }
 
-/// Measures every axis from the first batch of `shape` on, and writes what was found to `out`.
+/// Measures every axis from the first batch of `shape` on, and writes what was found to `out` when an
+/// axis is done.
 pub fn run(
     meter: &mut Meter,
     learners: &[&str],
@@ -119,33 +120,26 @@ pub fn run(
     let most = if arguments.quick { FEW } else { usize::MAX };
     let places = places(meter.hardware.gpu.is_some(), most);
     let bar = Bars::new().bar("scaling", (places.len() * learners.len()) as u64);
-    let (mut points, mut skipped) = (Vec::new(), Vec::new());
-    for learner in learners {
-        let base = shape.cases(learner, &[], 1).swap_remove(0);
-        for &(axis, value) in &places {
-            let mut case = base.clone();
-            axis.set(&mut case, value);
-            match point(meter, &case, &bar) {
-                Ok(found) => points.push(Point { axis, value, found }),
-                Err(error @ Error::Memory(_)) => {
-                    let (learner, why) = (case.learner, error.to_string());
-                    skipped.push(Skipped { axis, value, learner, why });
+    let mut scaling = Scaling::new(meter);
+    for axis in AXES {
+        for learner in learners {
+            let base = shape.cases(learner, &[], 1).swap_remove(0);
+            for &(_, value) in places.iter().filter(|place| place.0 == axis) {
+                let mut case = base.clone();
+                axis.set(&mut case, value);
+                match point(meter, &case, &bar) {
+                    Ok(found) => scaling.points.push(Point { axis, value, found }),
+                    Err(error @ Error::Memory(_)) => {
+                        let (learner, why) = (case.learner, error.to_string());
+                        scaling.skipped.push(Skipped { axis, value, learner, why });
+                    }
+                    Err(error) => return Err(error),
                 }
-                Err(error) => return Err(error),
             }
         }
+        scaling.write(out)?;
     }
     bar.finish_and_clear();
-    let gpu = meter.hardware.gpu.as_ref();
-    let scaling = Scaling {
-        version: env!("CARGO_PKG_VERSION"),
-        machine: meter.machine.clone(),
-        device: gpu.map_or("cpu".to_owned(), |gpu| format!("cuda:{}", gpu.number)),
-        threads: meter.hardware.threads.count(),
-        points,
-        skipped,
-    };
-    scaling.write(out)?;
     if arguments.json { say_json(&scaling) } else { scaling.tell(out) }
 }
 
@@ -171,6 +165,19 @@ fn point(meter: &mut Meter, case: &Case, bar: &ProgressBar) -> Result<Found> {
 }
 
 impl Scaling {
+    /// Nothing measured yet.
+    fn new(meter: &Meter) -> Self {
+        let gpu = meter.hardware.gpu.as_ref();
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            machine: meter.machine.clone(),
+            device: gpu.map_or("cpu".to_owned(), |gpu| format!("cuda:{}", gpu.number)),
+            threads: meter.hardware.threads.count(),
+            points: Vec::new(),
+            skipped: Vec::new(),
+        }
+    }
+
     fn write(&self, out: &Path) -> Result<()> {
         let json = serde_json::to_string_pretty(self)
             .map_err(|error| Error::input(format!("the answer cannot be written: {error}")))?;
