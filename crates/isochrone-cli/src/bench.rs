@@ -177,7 +177,7 @@ impl Case {
         let (states, actions) = (numbers(self.state), numbers(self.action));
         let lengths = [100; ROWS / 100];
         let training = Dataset::new(states, self.state, Some((actions, self.action)), &lengths)?;
-        let normalization = Normalization::fit(&training, Scaling::None);
+        let normalization = Normalization::fit(&training, Scaling::None)?;
         Ok(Prepared { training, validation: None, normalization, radius: None })
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::algorithms;
-use crate::data::{Features, Scaling};
+use crate::data::{Features, Memory, Scaling};
 use crate::error::{Error, Result, nearest};
 use crate::simulate::World;
 use crate::train::Settings;
@@ -60,8 +60,16 @@ pub struct DataConfig {
     pub scaling: Scaling,
     /// What networks see beside normalized states, or in their place.
     pub features: Features,
-    /// The share of trajectories held out; 0 trains on all.
+    /// The share of trajectories held out, where no other data are; 0 trains on all.
     pub validation: f64,
+    /// A file of trajectories to validate on, or `none`; where this is not given and `validation` is
+    /// not 0, `a-val.npz` beside `a.npz` is taken, and all of `a.npz` is trained on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<String>,
+    /// The memory that data may take, such as `4 GiB`; none takes half of what the machine has left.
+    /// It decides where rows lie, and no result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
 }
 
 impl Default for DataConfig {
@@ -74,6 +82,8 @@ impl Default for DataConfig {
             scaling: Scaling::Range,
             features: Features::None,
             validation: 0.1,
+            held_out: None,
+            memory: None,
         }
     }
 }
@@ -211,7 +221,13 @@ impl RunConfig {
         self.discount.or(world).unwrap_or(FILE_DISCOUNT)
     }
 
-    /// The dotted keys in which two configs differ.
+    /// The config without what decides no result: a run may go on with another of these.
+    pub(super) fn identity(&self) -> Self {
+        let data = DataConfig { memory: None, ..self.data.clone() };
+        Self { data, ..self.clone() }
+    }
+
+    /// The dotted keys in which two configs differ, those that decide a result.
     ///
     /// # Errors
     /// As [`RunConfig::to_toml`].
@@ -220,7 +236,7 @@ impl RunConfig {
             Value::try_from(config).map_err(|error| Error::input(error.to_string()))
         };
         let mut keys = Vec::new();
-        differ("", &table(self)?, &table(other)?, &mut keys);
+        differ("", &table(&self.identity())?, &table(&other.identity())?, &mut keys);
         Ok(keys)
     }
 
