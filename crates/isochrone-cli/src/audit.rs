@@ -9,7 +9,7 @@ use isochrone::tabular::steps;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
-use crate::opened::OpenRun;
+use crate::opened::{OpenRun, sampled};
 use crate::output::{Bars, say, say_json};
 use crate::wording;
 
@@ -77,7 +77,7 @@ fn open(arguments: &Audit) -> Result<(Model, String, Source)> {
     let subject = &arguments.subject;
     if let Some(name) = &arguments.data {
         let data = DataConfig { source: name.clone(), ..DataConfig::default() };
-        let source = run::open_source(&data)?;
+        let source = sampled(run::open_source(&data)?)?;
         let model =
             if subject.is_dir() { OpenRun::new(subject)?.model } else { run::open_model(subject)? };
         return Ok((model, name.clone(), source));

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use isochrone::data::{Choices, Column, Format, Inspection, Opened, Rows, SUSPICIOUS, npz, open};
+use isochrone::data::{
+    Choices, Column, Format, Inspection, Loaded, Memory, Opened, Rows, SUSPICIOUS, load, npz,
+    open_sample,
+};
 use isochrone::report::{Coverage, pictures};
 use isochrone::{Error, Result};
 use serde::Serialize;
@@ -68,11 +71,14 @@ struct From {
 }
 
 impl From {
-    /// The rows, and the seconds it took to read them.
+    fn choices(&self) -> Choices {
+        Choices { keys: self.keys.clone() }
+    }
+
+    /// The rows, or of too many a sample, and the seconds it took to read them.
     fn read(&self) -> Result<(Opened, f64)> {
         let since = Instant::now();
-        let choices = Choices { keys: self.keys.clone() };
-        let opened = open(&self.path, &choices)?;
+        let opened = open_sample(&self.path, &self.choices(), Memory::usual())?;
         Ok((opened, since.elapsed().as_secs_f64()))
     }
 }
@@ -261,14 +267,10 @@ fn convert(arguments: &Convert) -> Result<()> {
     let to = &arguments.to;
     check_target(to)?;
     let spinner = Bars::new().spinner("convert");
-    let written = arguments.from.read().and_then(|(opened, _)| {
-        let (format, notes) = (opened.format, opened.notes.clone());
-        let dataset = opened.into_dataset()?;
-        npz::write(to, &dataset)?;
-        Ok((dataset, format, notes))
-    });
+    let loaded = load(&arguments.from.path, &arguments.from.choices(), Memory::usual());
+    let written = loaded.and_then(|loaded| npz::write(to, &loaded.dataset).map(|()| loaded));
     spinner.finish_and_clear();
-    let (dataset, format, notes) = written?;
+    let Loaded { dataset, format, notes, .. } = written?;
     for note in &notes {
         say(&format!("note      {note}"))?;
     }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use isochrone::checkpoint::fingerprint;
 use isochrone::model::Model;
 use isochrone::run::{self, RunConfig, Source};
 use isochrone::{Error, Result};
@@ -42,14 +41,22 @@ impl OpenRun {
         // A run whose checkpoints were removed to save space can no longer tell.
         if let Ok(snapshot) = run::newest_snapshot(&self.folder)
             && let Some(known) = snapshot.facts.get("data")
-            && *known != fingerprint(&source.dataset)
+            && *known != source.fingerprint()?
         {
             return Err(Error::changed("the data are not those the run began with")
                 .in_file(&self.folder)
                 .hint("restore the data, or train again in another folder"));
         }
-        Ok(source)
+        sampled(source)
     }
+}
+
+/// Data to ask about, in memory: a sample where they do not fit, which is said.
+pub fn sampled(source: Source) -> Result<Source> {
+    let before = source.notes.len();
+    let source = source.sampled()?;
+    source.notes[before..].iter().for_each(|note| crate::warn(note));
+    Ok(source)
 }
 
 /// The folders `seed-…` of a folder that holds several seeds of one run, by number.

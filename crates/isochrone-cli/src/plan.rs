@@ -113,8 +113,8 @@ fn plan(arguments: &Plan) -> Result<Report> {
     let start = coordinates("start", &arguments.start, size)?;
     let goal = coordinates("goal", &arguments.goal, size)?;
     let source = opened.source()?;
-    let (start, start_filled) = completed(start, &source.dataset);
-    let (goal, goal_filled) = completed(goal, &source.dataset);
+    let (start, start_filled) = completed(start, &source.dataset)?;
+    let (goal, goal_filled) = completed(goal, &source.dataset)?;
     let graph = examiner::graph(model, &source)?;
     let path = match arguments.planner {
         Planner::Graph => graph.path(&start, &goal)?,
@@ -146,14 +146,14 @@ const PLACE: usize = 2;
 
 /// A whole state from its first numbers, and how many were given where some were missing: the others
 /// are those of the data state nearest in the given ones.
-fn completed(mut state: Vec<f32>, dataset: &Dataset) -> (Vec<f32>, Option<usize>) {
+fn completed(mut state: Vec<f32>, dataset: &Dataset) -> Result<(Vec<f32>, Option<usize>)> {
     let given = state.len();
     if given == dataset.state_size() {
-        return (state, None);
+        return Ok((state, None));
     }
-    let nearest = dataset.state(dataset.nearest(&state));
+    let nearest = dataset.read_state(dataset.nearest(&state)?)?;
     state.extend_from_slice(&nearest[given..]);
-    (state, Some(given))
+    Ok((state, Some(given)))
 }
 
 /// The numbers of a state given as text, all of them or the first few.

@@ -83,6 +83,7 @@ pub fn run(arguments: &Train) -> Result<()> {
     let hardware = hardware(&arguments.device)?;
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&config, arguments));
     let source = run::open_source(&config.data)?;
+    source.notes.iter().for_each(|note| crate::warn(note));
     let origin = Origin { distance_from: arguments.from.clone() };
     let signals = Signals::listen()?;
     let jobs: Vec<(RunConfig, PathBuf)> = match arguments.seeds {

@@ -208,6 +208,42 @@ fn data_from_a_file_have_a_distance_and_no_world() {
 }
 
 #[test]
+fn data_that_stay_on_disk_are_judged_by_a_sample_and_it_is_said() {
+    let file = FOLDER.path().join("circles.npz");
+    let angle = |row: usize| (row % 40) as f32 * 0.2 + (row / 40) as f32;
+    let states = (0..4_000).flat_map(|row| [angle(row).cos(), angle(row).sin()]).collect();
+    let actions = (0..4_000).flat_map(|row| [-angle(row).sin(), angle(row).cos()]).collect();
+    let data = Dataset::new(states, 2, Some((actions, 2)), &[40; 100]).unwrap();
+    npz::write(&file, &data).unwrap();
+    let folder = FOLDER.path().join("circles");
+    let memory = ["--set", "data.memory=40 kB", "--set", "train.batch_size=32"].map(String::from);
+    let output = isochrone(&[&few(&folder, path(&file), 20)[..], &memory].concat());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && told.contains("they stay on disk"), "{told}");
+    let folder = path(&folder);
+    for words in [
+        &["evaluate", folder][..],
+        &["audit", folder],
+        &["plan", folder, "--start", "1,0", "--goal", "0,1"],
+    ] {
+        let output = isochrone(words);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{told}");
+        assert!(told.contains("31 of 100 trajectories, drawn at random"), "{told}");
+    }
+}
+
+#[test]
+fn networks_that_no_machine_holds_are_refused_by_the_memory_plan() {
+    let folder = FOLDER.path().join("absurd");
+    let absurd = ["--set", "algorithm.network.hidden=[50000000, 50000000]"].map(String::from);
+    let output = isochrone(&[&few(&folder, "pinwheel", 10)[..], &absurd].concat());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(5), "{told}");
+    assert!(told.contains("the machine has") && told.contains("hint"), "{told}");
+}
+
+#[test]
 fn a_folder_without_a_run_is_refused_with_the_way_out() {
     let nowhere = FOLDER.path().join("nowhere");
     for command in ["evaluate", "audit"] {

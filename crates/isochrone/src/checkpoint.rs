@@ -364,22 +364,28 @@ fn foreign(bytes: &[u8]) -> Error {
 }
 
 /// A name for the contents of a dataset: 64 digits that change with any number or boundary in it.
-pub fn fingerprint(dataset: &Dataset) -> String {
+///
+/// # Errors
+/// Data that stay in a file can no longer be read.
+pub fn fingerprint(dataset: &Dataset) -> Result<String> {
     let mut hasher = blake3::Hasher::new();
     let mut number = |value: usize| {
         hasher.update(&(value as u64).to_le_bytes());
     };
     [dataset.rows(), dataset.state_size(), dataset.action_size(), dataset.trajectories()]
         .into_iter()
-        .chain((0..dataset.trajectories()).map(|index| dataset.trajectory(index).len()))
+        .chain(dataset.lengths())
         .for_each(&mut number);
-    for values in [dataset.states(), dataset.actions()] {
+    let mut add = |values: &[f32]| {
         for chunk in values.chunks(1 << 14) {
             let bytes = chunk.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>();
             hasher.update(&bytes);
         }
-    }
-    hasher.finalize().to_hex().to_string()
+        Ok(())
+    };
+    dataset.each_states(&mut add)?;
+    dataset.each_actions(&mut add)?;
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 /// The right to work in a folder, held until dropped; the system frees it when a process dies.
@@ -866,7 +872,7 @@ mod tests {
     fn a_fingerprint_changes_with_every_number_and_every_boundary() {
         let states = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         let of = |states: &[f32], size, actions: Option<(Vec<f32>, usize)>, lengths: &[usize]| {
-            fingerprint(&Dataset::new(states.to_vec(), size, actions, lengths).unwrap())
+            fingerprint(&Dataset::new(states.to_vec(), size, actions, lengths).unwrap()).unwrap()
         };
         let mut seen = vec![
             of(&states, 1, None, &[3, 3]),

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{Files, Snapshot, load, save};
-use crate::data::{Dataset, Normalization, Scaling};
+use crate::data::{Dataset, Normalization};
 use crate::engine::{ArenaId, Parameters, Threads};
 use crate::error::{Error, Result};
 use crate::nn::{Actor, ActorShape, Copy, Gather, Latents, Measure, MeasureShape, Pairs, View};
@@ -84,13 +84,16 @@ struct Reference {
 
 impl Model {
     /// A model of what was learned from `dataset`.
+    ///
+    /// # Errors
+    /// Data that stay in a file can no longer be read.
     pub fn new(
         learned: Learned,
         dataset: &Dataset,
         normalization: Normalization,
         discount: f64,
         seed: u64,
-    ) -> Self {
+    ) -> Result<Self> {
         let (distance, numbers) = learned.distance.unzip();
         let (policy, policy_numbers) = learned.policy.unzip();
         let shape = ModelShape {
@@ -102,15 +105,13 @@ impl Model {
             policy,
         };
         let stream = Stream::new(seed, ACTIONS_PURPOSE);
-        let stored_actions = (0..STORED_ACTIONS)
-            .filter(|_| shape.stores_actions())
-            .flat_map(|index| {
-                let row = below(stream.block(0, index as u32)[0], dataset.rows() as u32);
-                dataset.action(row as usize).iter().copied()
-            })
-            .collect();
-        let reference = Reference::of(dataset, seed);
-        Self::assemble(shape, numbers, stored_actions, policy_numbers, reference)
+        let mut stored_actions = Vec::new();
+        for index in (0..STORED_ACTIONS).filter(|_| shape.stores_actions()) {
+            let row = below(stream.block(0, index as u32)[0], dataset.rows() as u32);
+            stored_actions.extend_from_slice(&dataset.read_action(row as usize)?);
+        }
+        let reference = Reference::of(dataset, seed)?;
+        Ok(Self::assemble(shape, numbers, stored_actions, policy_numbers, reference))
     }
 
     fn assemble(
@@ -410,8 +411,8 @@ impl ModelShape {
 }
 
 impl Reference {
-    fn of(dataset: &Dataset, seed: u64) -> Self {
-        let scaling = Normalization::fit(dataset, Scaling::Standard);
+    fn of(dataset: &Dataset, seed: u64) -> Result<Self> {
+        let scaling = dataset.standard()?;
         let stream = Stream::new(seed, REFERENCE_PURPOSE);
         let size = dataset.state_size();
         let row = |step: u64, index: usize| {
@@ -419,15 +420,17 @@ impl Reference {
         };
         let mut states = vec![0.0; size * REFERENCE_ROWS.min(dataset.rows())];
         for (index, target) in states.chunks_exact_mut(size).enumerate() {
-            scaling.apply(dataset.state(row(0, index)), target);
+            scaling.apply(&dataset.read_state(row(0, index))?, target);
         }
         let mut reference = Self { scaling, states, spacing: 1.0 };
-        let probes: Vec<f32> =
-            (0..PROBES).flat_map(|index| dataset.state(row(1, index)).iter().copied()).collect();
+        let mut probes = Vec::with_capacity(PROBES * size);
+        for index in 0..PROBES {
+            probes.extend_from_slice(&dataset.read_state(row(1, index))?);
+        }
         let mut distances = reference.novelty(&probes);
         distances.sort_by(f32::total_cmp);
         reference.spacing = distances[PROBES * 99 / 100].max(1e-6);
-        reference
+        Ok(reference)
     }
 
     fn novelty(&self, states: &[f32]) -> Vec<f32> {

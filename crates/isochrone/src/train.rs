@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::algorithms::{Algorithm, Config, Learner, Problem};
 use crate::checkpoint::Snapshot;
 use crate::data::sampler::Sampler;
-use crate::data::{Dataset, Normalization};
+use crate::data::{Dataset, Normalization, available, rounded};
 use crate::engine::{ArenaId, BrokenLoss, Engine, Executor, Hardware, Parameters, Program};
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -102,6 +102,8 @@ impl<'d> Trainer<'d> {
             radius: data.radius,
         };
         let learner = algorithm.fitted(dataset)?.build(problem, &mut parameters)?;
+        let hardware = hardware.into();
+        check_memory("the parameters of the networks", parameters.bytes())?;
         let declare = || {
             let parameters = parameters.clone();
             let mut program =
@@ -109,14 +111,19 @@ impl<'d> Trainer<'d> {
             learner.declare(&mut program);
             program
         };
-        let layout = declare().layout().clone();
+        let program = declare();
+        if hardware.gpu.is_none() {
+            let bytes = parameters.bytes().saturating_add(program.bytes());
+            check_memory("the networks and a batch of their values", bytes)?;
+        }
+        let layout = program.layout().clone();
         let sampler = |dataset: &'d Dataset| {
             Sampler::new(dataset, &data.normalization, layout.clone(), discount)
         };
         let held_out = data.validation.as_ref().map(&sampler);
         let sampler = sampler(dataset);
         let samplers = (&sampler, held_out.as_ref());
-        let (engine, note) = Engine::new(&hardware.into(), &declare, samplers, seed)?;
+        let (engine, note) = Engine::new(&hardware, &declare, samplers, seed)?;
         Ok(Self { engine, note, learner, sampler, held_out, data, discount, seed, step: 0 })
     }
 
@@ -272,7 +279,20 @@ impl<'d> Trainer<'d> {
         };
         let learned = self.learner.learned(&of);
         let normalization = self.data.normalization.clone();
-        Ok(Model::new(learned, &self.data.training, normalization, self.discount, self.seed))
+        Model::new(learned, &self.data.training, normalization, self.discount, self.seed)
+    }
+}
+
+/// Refuses what the memory has no room for, before it is asked for.
+fn check_memory(what: &str, bytes: u64) -> Result<()> {
+    match available() {
+        Some(free) if bytes > free => Err(Error::memory(format!(
+            "{what} take {}, the machine has {} left",
+            rounded(bytes),
+            rounded(free)
+        ))
+        .hint("make the networks' `hidden` or `train.batch_size` smaller")),
+        _ => Ok(()),
     }
 }
 

@@ -79,7 +79,7 @@ fn data() -> Prepared {
     let numbers = |count: usize| (0..count).map(|at| (at as f32 * 0.37).sin()).collect();
     let training = Dataset::new(numbers(400 * 3), 3, Some((numbers(400 * 2), 2)), &[40; 10])
         .expect("numbers that make a dataset");
-    let normalization = Normalization::fit(&training, Scaling::None);
+    let normalization = Normalization::fit(&training, Scaling::None).unwrap();
     Prepared { training, validation: None, normalization, radius: None }
 }
 

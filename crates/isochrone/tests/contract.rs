@@ -134,10 +134,10 @@ impl Case {
         let world = World::Pinwheel;
         let opened = Opened { world, environment: Box::new(Square), families, family_names };
         if self.actions {
-            return Source { dataset, world: Some(opened) };
+            return Source { world: Some(opened), ..Source::new(dataset) };
         }
         let dataset = Dataset::new(dataset.states().to_vec(), 2, None, &[12; 24]).unwrap();
-        Source { dataset, world: None }
+        Source::new(dataset)
     }
 }
 
@@ -673,7 +673,8 @@ fn a_follower_only_follows() {
     let rate = 0.25f32;
     program.follow(follower, followed, f64::from(rate));
     let dataset = Square::record(&[12; 4], 1.0);
-    let plain = isochrone::data::Normalization::fit(&dataset, isochrone::data::Scaling::None);
+    let plain =
+        isochrone::data::Normalization::fit(&dataset, isochrone::data::Scaling::None).unwrap();
     let layout = program.layout().clone();
     let sampler = isochrone::data::sampler::Sampler::new(&dataset, &plain, layout, 0.9);
     let mut batch = sampler.batch(16);
@@ -682,7 +683,7 @@ fn a_follower_only_follows() {
     for step in 0..10 {
         let before = executor.arena(follower).to_vec();
         let began = executor.arena(followed).to_vec();
-        sampler.fill(&mut batch, 3, step);
+        sampler.fill(&mut batch, 3, step).unwrap();
         executor.update(&batch, step);
         assert_ne!(executor.arena(followed), began);
         let expected: Vec<f32> = before
@@ -714,11 +715,12 @@ fn no_gradient_flows_through_a_stopped_value() {
         let always = Window { from: 0, until: 1 };
         program.descend("all", loss, &[(below, adam), (above, adam)], always);
         let dataset = Square::record(&[12; 4], 1.0);
-        let plain = isochrone::data::Normalization::fit(&dataset, isochrone::data::Scaling::None);
+        let plain =
+            isochrone::data::Normalization::fit(&dataset, isochrone::data::Scaling::None).unwrap();
         let layout = program.layout().clone();
         let sampler = isochrone::data::sampler::Sampler::new(&dataset, &plain, layout, 0.9);
         let mut batch = sampler.batch(16);
-        sampler.fill(&mut batch, 3, 0);
+        sampler.fill(&mut batch, 3, 0).unwrap();
         let mut executor = Executor::new(program, one_thread(), 3);
         executor.differentiate(&batch, 0);
         assert_eq!(executor.gradient(below).iter().all(|&g| g == 0.0), stopped);
@@ -823,7 +825,7 @@ fn data_of_any_size_train_or_end_cleanly_and_leave_only_finite_numbers() {
         for scale in [0.0, 1e-38, 1e-20, 1e15, 1e30, 1e38, 3e38] {
             for scaling in ["none", "standard", "range"] {
                 let case = Case::new(name, &format!("data.scaling={scaling}"));
-                let source = Source { dataset: Square::record(&[12; 24], scale), world: None };
+                let source = Source::new(Square::record(&[12; 24], scale));
                 let place = folder.path().join(format!("{index}-{scale:e}-{scaling}"));
                 let (origin, threads) = (Origin::default(), one_thread());
                 let config = case.config(&["train.save_every=1", "train.log_every=1"]);

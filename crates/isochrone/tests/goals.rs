@@ -132,7 +132,7 @@ fn the_policys_gradient_is_that_of_its_loss() {
         let sampler =
             Sampler::new(&data.training, &data.normalization, program.layout().clone(), 0.9);
         let mut batch = sampler.batch(16);
-        sampler.fill(&mut batch, 0, 0);
+        sampler.fill(&mut batch, 0, 0).unwrap();
         let policy = program.parameters().arenas();
         let policy = policy.into_iter().find(|&arena| program.parameters().name(arena) == "policy");
         let metrics = program.metrics();

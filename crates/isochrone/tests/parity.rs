@@ -139,7 +139,7 @@ fn differences<T: Scalar>(case: &Case, allowed: f64) -> Vec<String> {
     let (rows, zeros) = (8, |count: usize| vec![0.0; count]);
     let actions = Some((zeros(rows * ACTION), ACTION));
     let dataset = Dataset::new(zeros(rows * STATE), STATE, actions, &[rows]).unwrap();
-    let plain = Normalization::fit(&dataset, Scaling::None);
+    let plain = Normalization::fit(&dataset, Scaling::None).unwrap();
     let mut batch = Sampler::new(&dataset, &plain, layout.clone(), discount).batch(BATCH);
     fill(&mut batch, &layout);
     let mut executor = Executor::new(program, Threads::default(), 0);

@@ -82,7 +82,7 @@ fn learn(dataset: &Dataset, variant: Variant, seed: u64) -> Vec<f64> {
         extraction: Extraction::None,
         ..cmd1::Config::default()
     });
-    let normalization = Normalization::fit(dataset, Scaling::None);
+    let normalization = Normalization::fit(dataset, Scaling::None).unwrap();
     let data =
         Prepared { training: dataset.clone(), validation: None, normalization, radius: None };
     let settings = Settings { steps: STEPS, batch_size: BATCH, ..Settings::default() };
@@ -119,13 +119,13 @@ fn learn_flipped(dataset: &Dataset, seed: u64) -> Vec<f64> {
     let loss = program.info_nce(logits, Directions::Symmetric);
     let arenas = [(encoder.network.arena(), adam()), (arena, adam())];
     program.descend("critic", loss, &arenas, Window { from: 0, until: STEPS });
-    let normalization = Normalization::fit(dataset, Scaling::None);
+    let normalization = Normalization::fit(dataset, Scaling::None).unwrap();
     let sampler = Sampler::new(dataset, &normalization, program.layout().clone(), DISCOUNT);
     let mut batch = sampler.batch(BATCH);
     let distance = encoder.network.arena();
     let mut executor = Executor::new(program, Threads::default(), seed);
     for step in 0..STEPS {
-        sampler.fill(&mut batch, seed, step);
+        sampler.fill(&mut batch, seed, step).unwrap();
         executor.update(&batch, step);
     }
     let numbers = executor.arena(distance);

@@ -121,7 +121,7 @@ fn learners() -> [Config; 3] {
 
 /// The distances between all states that a learner ends with.
 fn learn(config: &Config, dataset: &Dataset, seed: u64) -> Vec<f64> {
-    let normalization = Normalization::fit(dataset, Scaling::None);
+    let normalization = Normalization::fit(dataset, Scaling::None).unwrap();
     let data =
         Prepared { training: dataset.clone(), validation: None, normalization, radius: None };
     let settings = Settings { steps: STEPS, batch_size: BATCH, ..Settings::default() };

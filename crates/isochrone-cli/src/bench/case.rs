@@ -203,7 +203,7 @@ impl Data {
         lengths.extend(Some(case.rows % LENGTH).filter(|&rest| rest > 0));
         let actions = Some((numbers(case.action), case.action));
         let dataset = Dataset::new(numbers(case.state), case.state, actions, &lengths)?;
-        let normalization = Normalization::fit(&dataset, Scaling::None);
+        let normalization = Normalization::fit(&dataset, Scaling::None)?;
         Ok(Self { dataset, normalization })
     }
 

@@ -106,6 +106,15 @@ impl<R: Read + Seek> Archive<R> {
         }
     }
 
+    /// Where the bytes of entry `index` begin, where they are not packed.
+    pub(super) fn plain_start(&mut self, index: usize) -> Result<Option<u64>> {
+        let entry = &self.entries[index];
+        if entry.method != STORED {
+            return Ok(None);
+        }
+        entry.data_start(&mut self.file).map(Some)
+    }
+
     /// Compares every entry with its own header, so that a damaged name is no other key.
     pub(super) fn check_headers(&mut self) -> Result<()> {
         self.entries.iter().try_for_each(|entry| entry.data_start(&mut self.file).map(drop))

@@ -6,8 +6,10 @@
 //! trajectories: it ends nothing. `rewards`, `infos/qpos`, `infos/qvel` and `infos/goal` are left
 //! alone. Source: Fu et al., "D4RL: Datasets for deep data-driven reinforcement learning", 2020.
 
+use super::check_numbers;
 use super::door::{Rows, missing, same_rows};
 use super::hdf5::{self, Hdf5};
+use super::npz::Writer;
 use crate::error::{Error, Result};
 
 const STATES: &str = "observations";
@@ -17,20 +19,8 @@ const TERMINALS: &str = "terminals";
 
 /// Reads the rows of a flat file.
 pub(super) fn read(file: &Hdf5, notes: &mut Vec<String>) -> Result<Rows> {
-    let (_, found) = file.names()?;
-    let found: Vec<&str> = found.iter().map(String::as_str).collect();
-    let has = |key: &str| found.contains(&key);
-    for (key, otherwise) in [
-        (STATES, "D4RL has `observations` at the root, Minari `episode_0`, `episode_1`, …"),
-        (
-            TIMEOUTS,
-            "`timeouts` is 1 on the last row of each trajectory; without it trajectories cannot be told apart",
-        ),
-    ] {
-        if !has(key) {
-            return Err(missing(key, &found, None, otherwise));
-        }
-    }
+    let found = keys(file)?;
+    let has = |key: &str| found.iter().any(|name| name == key);
     let read_actions = || -> Result<_> {
         let mut notes = Vec::new();
         let actions = match has(ACTIONS) {
@@ -66,6 +56,80 @@ pub(super) fn read(file: &Hdf5, notes: &mut Vec<String>) -> Result<Rows> {
     Ok(rows)
 }
 
+/// The keys of a flat file, which has those that are needed.
+fn keys(file: &Hdf5) -> Result<Vec<String>> {
+    let (_, names) = file.names()?;
+    let found: Vec<&str> = names.iter().map(String::as_str).collect();
+    let has = |key: &str| found.contains(&key);
+    for (key, otherwise) in [
+        (STATES, "D4RL has `observations` at the root, Minari `episode_0`, `episode_1`, …"),
+        (
+            TIMEOUTS,
+            "`timeouts` is 1 on the last row of each trajectory; without it trajectories cannot be told apart",
+        ),
+    ] {
+        if !has(key) {
+            return Err(missing(key, &found, None, otherwise));
+        }
+    }
+    Ok(names)
+}
+
+/// Bytes that the rows would take in memory.
+pub(super) fn bytes(file: &Hdf5) -> Result<u64> {
+    let found = keys(file)?;
+    let of = |key: &str| match found.iter().any(|name| name == key) {
+        true => hdf5::bytes(&file.array(key)?, key),
+        false => Ok(0),
+    };
+    Ok(of(STATES)?.saturating_add(of(ACTIONS)?))
+}
+
+/// Writes the rows into an archive, some at a time; the rows of each trajectory.
+pub(super) fn unpack(
+    file: &Hdf5,
+    writer: &mut Writer,
+    notes: &mut Vec<String>,
+) -> Result<Vec<usize>> {
+    let found = keys(file)?;
+    let has = |key: &str| found.iter().any(|name| name == key);
+    let timeouts = hdf5::flags(&file.array(TIMEOUTS)?, TIMEOUTS)?;
+    if has(TERMINALS) {
+        tell_terminals(&hdf5::flags(&file.array(TERMINALS)?, TERMINALS)?, &timeouts, notes);
+    }
+    let mut part = |key: &str, lengths: &[usize], writer: &mut Writer| -> Result<()> {
+        let array = file.array(key)?;
+        let [rows, size] = hdf5::shape(&array, key)?.map(|side| side as usize);
+        same_rows(key, rows, TIMEOUTS, timeouts.len())?;
+        let kept = [lengths.iter().sum::<usize>(), size];
+        let fill = |take: &mut dyn FnMut(&[f32]) -> Result<()>| {
+            let (mut row, mut before) = (0, 0);
+            hdf5::each_rows(&array, key, notes, &mut |numbers| {
+                for state in numbers.chunks_exact(size) {
+                    if before < kept[0] && !timeouts[row] {
+                        check_numbers(key, state, size, (before * size) as u64, key == ACTIONS)?;
+                        take(state)?;
+                        before += 1;
+                    }
+                    row += 1;
+                }
+                Ok(())
+            })
+        };
+        if key == STATES { writer.states(kept, fill) } else { writer.actions(kept, fill) }
+    };
+    let lengths = {
+        let (lengths, _) = whole_lengths(&timeouts)?;
+        part(STATES, &lengths, writer)?;
+        if has(ACTIONS) {
+            part(ACTIONS, &lengths, writer)?;
+        }
+        lengths
+    };
+    tell_dropped(&timeouts, notes);
+    Ok(lengths)
+}
+
 fn tell_terminals(terminals: &[bool], timeouts: &[bool], notes: &mut Vec<String>) {
     let inside = terminals.iter().zip(timeouts).filter(|(end, timeout)| **end && !**timeout);
     match inside.count() {
@@ -79,30 +143,41 @@ fn tell_terminals(terminals: &[bool], timeouts: &[bool], notes: &mut Vec<String>
 
 /// Cuts rows into trajectories: without the last of each, and without a tail.
 fn cut(rows: &mut Rows, timeouts: &[bool], notes: &mut Vec<String>) -> Result<()> {
-    let ends = timeouts.iter().filter(|&&end| end).count();
+    let (lengths, whole) = whole_lengths(timeouts)?;
+    tell_dropped(timeouts, notes);
+    rows.lengths = lengths;
+    keep(&mut rows.states, rows.state_size, &timeouts[..whole]);
+    keep(&mut rows.actions, rows.action_size, &timeouts[..whole]);
+    Ok(())
+}
+
+/// The rows kept of each trajectory, and the rows up to the last timeout.
+fn whole_lengths(timeouts: &[bool]) -> Result<(Vec<usize>, usize)> {
     let whole = timeouts.iter().rposition(|&end| end).map_or(0, |last| last + 1);
-    if ends == 0 {
+    if whole == 0 {
         return Err(Error::input(format!(
             "`{TIMEOUTS}` is 0 on all {} rows: there is no whole trajectory",
             timeouts.len()
         ))
         .hint("set `timeouts` to 1 on the last row of each trajectory"));
     }
-    if whole < timeouts.len() {
-        notes.push(format!(
-            "{} rows after the last timeout are no whole trajectory and are dropped",
-            timeouts.len() - whole
-        ));
-    }
-    notes.push(format!("the row before each of {ends} resets has no successor and is dropped"));
-    rows.lengths = timeouts[..whole]
+    let lengths = timeouts[..whole]
         .split_inclusive(|&end| end)
         .map(|trajectory| trajectory.len() - 1)
         .filter(|&length| length > 0)
         .collect();
-    keep(&mut rows.states, rows.state_size, &timeouts[..whole]);
-    keep(&mut rows.actions, rows.action_size, &timeouts[..whole]);
-    Ok(())
+    Ok((lengths, whole))
+}
+
+fn tell_dropped(timeouts: &[bool], notes: &mut Vec<String>) {
+    let ends = timeouts.iter().filter(|&&end| end).count();
+    let tail = timeouts.iter().rev().take_while(|&&end| !end).count();
+    if tail > 0 {
+        notes.push(format!(
+            "{tail} rows after the last timeout are no whole trajectory and are dropped"
+        ));
+    }
+    notes.push(format!("the row before each of {ends} resets has no successor and is dropped"));
 }
 
 /// Moves the rows that are not dropped together, in place.

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Dataset, d4rl, hdf5::Hdf5, minari, npz};
+use super::large::Large;
+use super::{Dataset, Memory, d4rl, hdf5::Hdf5, minari, npz};
 use crate::error::{Error, Result};
 
 /// What a file of trajectories can be.
@@ -91,17 +92,30 @@ impl Rows {
         self.states.len() / self.state_size.max(1)
     }
 
+    /// The rows of data in memory.
+    fn of(dataset: &Dataset) -> Self {
+        let (mut actions, mut action_size) = (dataset.actions().to_vec(), dataset.action_size());
+        let discrete = dataset.choices().is_some();
+        if discrete {
+            let taken = |row: &[f32]| row.iter().position(|&x| x == 1.0).unwrap_or_default() as f32;
+            actions = actions.chunks_exact(action_size).map(taken).collect();
+            action_size = 1;
+        }
+        Self {
+            states: dataset.states().to_vec(),
+            state_size: dataset.state_size(),
+            states_key: "observations".into(),
+            actions,
+            action_size,
+            discrete,
+            lengths: dataset.lengths().collect(),
+        }
+    }
+
     /// Which action each row took.
     fn choices(&self) -> Result<Vec<u32>> {
-        let choice = |(row, &value): (usize, &f32)| {
-            if value >= 0.0 && value.fract() == 0.0 {
-                return Ok(value as u32);
-            }
-            Err(Error::input(format!("`actions` row {row} is `{value}`, expected 0 or more")).hint(
-                "number the actions from 0; the last row of a trajectory may repeat any of them",
-            ))
-        };
-        self.actions.iter().enumerate().map(choice).collect()
+        let each = self.actions.iter().enumerate();
+        each.map(|(row, &value)| choice(row, f64::from(value))).collect()
     }
 
     /// Looks at every value.
@@ -118,6 +132,63 @@ impl Rows {
         let actions = (self.action_size > 0).then_some((self.actions, self.action_size));
         Dataset::named(&self.states_key, self.states, self.state_size, actions, &self.lengths)
     }
+}
+
+/// The action that row `row` says was taken.
+pub(super) fn choice(row: usize, value: f64) -> Result<u32> {
+    if value >= 0.0 && value.fract() == 0.0 {
+        return Ok(value as u32);
+    }
+    Err(Error::input(format!("`actions` row {row} is `{value}`, expected 0 or more"))
+        .hint("number the actions from 0; the last row of a trajectory may repeat any of them"))
+}
+
+/// Trajectories that were opened to be learned from.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The trajectories, in memory or in a file.
+    pub dataset: Dataset,
+    /// What the file is.
+    pub format: Format,
+    /// What was converted, dropped, left out or left on disk on the way; one sentence each.
+    pub notes: Vec<String>,
+    /// The held-out data that belong to it, where they lie beside it: `a-val.npz` of `a.npz`.
+    pub held_out: Option<PathBuf>,
+}
+
+/// As [`open`] and a look at every value; rows that do not fit into `memory` stay on disk.
+///
+/// All rows and the parts that they are split into must fit. Otherwise an npz file that is not packed
+/// is read where it lies; others are first written so into the user's cache folder, once.
+///
+/// # Errors
+/// As [`open`] and [`Opened::into_dataset`]; a format that is read only into memory.
+pub fn load(path: &Path, choices: &Choices, memory: Memory) -> Result<Loaded> {
+    if let Some(large) = Large::of(path, choices, memory).map_err(|error| error.in_file(path))? {
+        let (dataset, notes) = large.open().map_err(|error| error.in_file(path))?;
+        return Ok(Loaded { dataset, format: large.format, notes, held_out: held_out(path) });
+    }
+    let mut opened = open(path, choices)?;
+    let (notes, held_out) = (std::mem::take(&mut opened.notes), opened.held_out.take());
+    Ok(Loaded { format: opened.format, dataset: opened.into_dataset()?, notes, held_out })
+}
+
+/// As [`open`]; of rows that do not fit into `memory` whole trajectories, drawn at random, that do.
+///
+/// # Errors
+/// As [`open`]; of rows that do not fit, also values that training refuses.
+pub fn open_sample(path: &Path, choices: &Choices, memory: Memory) -> Result<Opened> {
+    if Large::of(path, choices, memory).map_err(|error| error.in_file(path))?.is_none() {
+        return open(path, choices);
+    }
+    let Loaded { dataset, format, mut notes, held_out } = load(path, choices, memory)?;
+    let sample = dataset.in_memory()?;
+    notes.push(format!(
+        "{} of {} trajectories, drawn at random, are looked at: more do not fit into memory",
+        sample.trajectories(),
+        dataset.trajectories()
+    ));
+    Ok(Opened { rows: Rows::of(&sample), format, notes, held_out, path: path.to_path_buf() })
 }
 
 /// A file that was read.
@@ -197,7 +268,7 @@ fn read_folder(path: &Path, choices: &Choices, notes: &mut Vec<String>) -> Resul
 }
 
 /// The first eight bytes; fewer where the file is shorter.
-fn first_bytes(path: &Path) -> Result<[u8; 8]> {
+pub(super) fn first_bytes(path: &Path) -> Result<[u8; 8]> {
     let mut first = [0; 8];
     let mut file = open_file(path)?;
     let mut filled = 0;
@@ -224,6 +295,7 @@ pub(super) fn open_file(path: &Path) -> Result<File> {
 }
 
 fn held_out(path: &Path) -> Option<PathBuf> {
+    path.extension().filter(|ending| ending.eq_ignore_ascii_case("npz"))?;
     let stem = path.file_stem()?.to_str()?;
     let beside = path.with_file_name(format!("{stem}-val.npz"));
     beside.is_file().then_some(beside)

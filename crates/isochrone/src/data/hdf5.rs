@@ -11,10 +11,13 @@ use hdf5_reader::error::Error as Cause;
 use hdf5_reader::group::Group;
 use hdf5_reader::storage::DynStorage;
 use hdf5_reader::{
-    ByteOrder, Dataset as Array, DatasetChunk, Datatype, FileStorage, Hdf5File, OpenOptions,
+    Dataset as Array, Datatype, FileStorage, Hdf5File, OpenOptions, SliceInfo, SliceInfoElem,
 };
 
+use rayon::prelude::*;
+
 use super::door::{self, narrowed};
+use super::memory;
 use super::npy::{self, Header, Item};
 use crate::error::{Error, Result};
 
@@ -26,6 +29,8 @@ const SUSPECT_RATIO: u64 = 100;
 const LARGEST_CHUNK: usize = 256 << 20;
 /// Files of more bytes are read by two threads.
 const LARGE: u64 = 1 << 20;
+/// Numbers read at a time: they stay in the cache of a core while they are put in their place.
+const BLOCK: usize = 1 << 16;
 /// The largest description of one array, in bytes.
 const LARGEST_HEADER: usize = 1 << 20;
 const DAMAGED: &str = "the file is cut or damaged; copy or save it again";
@@ -122,25 +127,44 @@ impl Hdf5 {
         key: &str,
         notes: &mut Vec<String>,
     ) -> Result<(Vec<f32>, usize, usize)> {
-        let &[rows, size] = array.shape() else {
-            return Err(npy::not_a_matrix(key, array.shape().len()));
-        };
-        if size == 0 {
-            return Err(Error::input(format!("`{key}` has no numbers in a row")));
+        let blocks = Blocks::of(array, key, notes)?;
+        let [rows, size] = blocks.shape;
+        let bytes = rows.checked_mul(size).and_then(|count| count.checked_mul(4));
+        let bytes = bytes.filter(|&bytes| bytes as u64 <= self.largest).ok_or_else(|| {
+            Error::input(format!("`{key}` claims {rows} rows of {size}, more than the file packs"))
+                .hint("if the file is honest, save it unpacked")
+        })?;
+        let mut values = memory::zeros(bytes / 4, key)?;
+        let fill = |(index, target): (usize, &mut [f32])| blocks.read(index, target);
+        let block = blocks.rows * size;
+        if self.large && bytes > LARGE as usize {
+            // The first complaint in the order of the rows, whichever block was read first.
+            let read: Vec<_> = values.par_chunks_mut(block).enumerate().map(fill).collect();
+            read.into_iter().collect::<Result<()>>()?;
+        } else {
+            values.chunks_mut(block).enumerate().try_for_each(fill)?;
         }
-        let failed = |error| refused(key, &error);
-        let values = match array.dtype() {
-            Datatype::FloatingPoint { size: 4, byte_order: ByteOrder::LittleEndian } => {
-                self.numbers(array, key, [rows, size])?
-            }
-            Datatype::FloatingPoint { size: 4, .. } => {
-                array.read_array_parallel::<f32>().map_err(failed)?.into_raw_vec_and_offset().0
-            }
-            Datatype::FloatingPoint { size: 8, .. } => {
-                notes.push(narrowed(key));
-                let wide = array.read_array_parallel::<f64>().map_err(failed)?;
-                npy::narrow(wide.as_slice().unwrap_or_default(), size as usize, key)?
-            }
+        Ok((values, rows, size))
+    }
+}
+
+/// A matrix, read some rows at a time: whole chunks, so that each is unpacked once.
+struct Blocks<'a> {
+    array: &'a Array,
+    key: &'a str,
+    /// Whether its numbers have 64 bits.
+    wide: bool,
+    shape: [usize; 2],
+    /// Rows of a block.
+    rows: usize,
+}
+
+impl<'a> Blocks<'a> {
+    fn of(array: &'a Array, key: &'a str, notes: &mut Vec<String>) -> Result<Self> {
+        let shape = shape(array, key)?.map(|side| usize::try_from(side).unwrap_or(usize::MAX));
+        let wide = match array.dtype() {
+            Datatype::FloatingPoint { size: 4, .. } => false,
+            Datatype::FloatingPoint { size: 8, .. } => true,
             other => {
                 return Err(Error::input(format!(
                     "`{key}` holds {}, expected 32-bit or 64-bit floats",
@@ -149,65 +173,80 @@ impl Hdf5 {
                 .hint(format!("save `{key}.astype('<f4')`")));
             }
         };
-        let (rows, size) = (rows as usize, size as usize);
-        if Some(values.len()) != rows.checked_mul(size) {
-            return Err(Error::input(format!("`{key}` is not what its shape says")).hint(DAMAGED));
-        }
-        Ok((values, rows, size))
+        notes.extend(wide.then(|| narrowed(key)));
+        let tall = array.chunks().and_then(|sides| sides.first().copied()).unwrap_or(1).max(1);
+        let tall = tall as usize;
+        let rows = (BLOCK / shape[1] / tall).max(1).saturating_mul(tall);
+        Ok(Self { array, key, wide, shape, rows })
     }
 
-    /// Little-endian 32-bit numbers, chunk by chunk.
-    fn numbers(&self, array: &Array, key: &str, [rows, size]: [u64; 2]) -> Result<Vec<f32>> {
-        let failed = |error| refused(key, &error);
-        let whole = || array.read_array::<f32>().map(|array| array.into_raw_vec_and_offset().0);
-        if array.chunks().is_none() {
-            return whole().map_err(failed);
+    /// How many blocks there are.
+    fn count(&self) -> usize {
+        self.shape[0].div_ceil(self.rows)
+    }
+
+    /// Reads block `index`, as many numbers as `target` has.
+    fn read(&self, index: usize, target: &mut [f32]) -> Result<()> {
+        let failed = |error| refused(self.key, &error);
+        let [_, size] = self.shape;
+        let first = index * self.rows;
+        let side = |start: usize, end: usize| SliceInfoElem::Slice {
+            start: start as u64,
+            end: end as u64,
+            step: 1,
+        };
+        let part = [side(first, first + target.len() / size), side(0, size)];
+        let part = SliceInfo { selections: part.to_vec() };
+        let short =
+            || Error::input(format!("`{}` is not what its shape says", self.key)).hint(DAMAGED);
+        let same = |found: usize| if found == target.len() { Ok(()) } else { Err(short()) };
+        if self.wide {
+            let numbers = self.array.read_slice::<f64>(&part).map_err(failed)?;
+            let numbers = numbers.as_slice().ok_or_else(short)?;
+            same(numbers.len())?;
+            target.copy_from_slice(&npy::narrow(numbers, first, size, self.key)?);
+        } else {
+            let numbers = self.array.read_slice::<f32>(&part).map_err(failed)?;
+            let numbers = numbers.as_slice().ok_or_else(short)?;
+            same(numbers.len())?;
+            target.copy_from_slice(numbers);
         }
-        let bytes = rows.checked_mul(size).and_then(|count| count.checked_mul(4));
-        let count = bytes.filter(|&bytes| bytes <= self.largest).map(|bytes| bytes as usize / 4);
-        let count = count.ok_or_else(|| {
-            Error::input(format!("`{key}` claims {rows} rows of {size}, more than the file packs"))
-                .hint("if the file is honest, save it unpacked")
-        })?;
-        let mut values: Vec<f32> = Vec::new();
-        values.try_reserve_exact(count).map_err(|_| {
-            Error::memory(format!("`{key}` has {count} numbers, too many for the memory"))
-        })?;
-        values.resize(count, 0.0);
-        let mut found = 0;
-        for chunk in array.iter_chunks().map_err(failed)? {
-            found += place(&chunk.map_err(failed)?, &mut values, [rows as usize, size as usize]);
-        }
-        if found == count {
-            return Ok(values);
-        }
-        // Chunks that were never written hold the file's own filling.
-        whole().map_err(failed)
+        Ok(())
     }
 }
 
-/// Puts the numbers of a chunk where they belong, those beyond the border left out; how many.
-fn place(chunk: &DatasetChunk, values: &mut [f32], [rows, size]: [usize; 2]) -> usize {
-    let (&[first, left], &[high, wide]) = (chunk.offsets(), chunk.shape()) else {
-        return 0;
-    };
-    let [first, left, high, wide] = [first, left, high, wide].map(|number| number as usize);
-    let inside = wide.min(size.saturating_sub(left));
-    let high = high.min(rows.saturating_sub(first));
-    if inside == 0 || high == 0 {
-        return 0;
+/// Rows and columns of a matrix.
+pub(super) fn shape(array: &Array, key: &str) -> Result<[u64; 2]> {
+    match *array.shape() {
+        [_, 0] => Err(Error::input(format!("`{key}` has no numbers in a row"))),
+        [rows, size] => Ok([rows, size]),
+        _ => Err(npy::not_a_matrix(key, array.shape().len())),
     }
-    let numbers = chunk.bytes().as_chunks::<4>().0;
-    let rows_from = numbers.chunks_exact(wide).take(high);
-    let rows_to = values[first * size..].chunks_exact_mut(size);
-    let mut placed = 0;
-    for (to, from) in rows_to.zip(rows_from) {
-        for (to, &from) in to[left..][..inside].iter_mut().zip(from) {
-            *to = f32::from_le_bytes(from);
-        }
-        placed += inside;
+}
+
+/// Bytes of a matrix in memory, as 32-bit floats.
+pub(super) fn bytes(array: &Array, key: &str) -> Result<u64> {
+    let [rows, size] = shape(array, key)?;
+    Ok(rows.saturating_mul(size).saturating_mul(4))
+}
+
+/// Gives the rows of a matrix to `take`, some at a time, as 32-bit floats.
+pub(super) fn each_rows(
+    array: &Array,
+    key: &str,
+    notes: &mut Vec<String>,
+    take: &mut dyn FnMut(&[f32]) -> Result<()>,
+) -> Result<()> {
+    let blocks = Blocks::of(array, key, notes)?;
+    let [rows, size] = blocks.shape;
+    let mut numbers = Vec::new();
+    for index in 0..blocks.count() {
+        let count = blocks.rows.min(rows - index * blocks.rows);
+        numbers.resize(count * size, 0.0);
+        blocks.read(index, &mut numbers)?;
+        take(&numbers)?;
     }
-    placed
+    Ok(())
 }
 
 /// Flags of any number type, every value 0 or 1.

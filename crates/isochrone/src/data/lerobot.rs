@@ -283,7 +283,7 @@ fn matrix(
             if !notes.contains(&note) {
                 notes.push(note);
             }
-            (npy::narrow(&wide, (wide.len() / rows.max(1)).max(1), key)?, rows, repetitions)
+            (npy::narrow(&wide, 0, (wide.len() / rows.max(1)).max(1), key)?, rows, repetitions)
         }
         _ => {
             return Err(Error::input(format!("`{key}` holds no 32-bit or 64-bit floats"))

@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use hdf5_reader::group::Group;
 use serde_json::Value;
 
+use super::check_numbers;
 use super::door::{Choices, Rows};
 use super::hdf5::{self, Hdf5};
+use super::npz::Writer;
 use crate::error::{Error, Result};
 
 const PREFIX: &str = "episode_";
@@ -49,31 +51,66 @@ pub(super) fn read(
     choices: &Choices,
     notes: &mut Vec<String>,
 ) -> Result<Rows> {
-    let description = Description::beside(path)?;
-    let mut episodes: Vec<(u64, String)> =
-        file.names()?.0.into_iter().filter_map(|name| Some((number(&name)?, name))).collect();
-    episodes.sort_unstable();
-    description.check_episodes(episodes.len())?;
-    let mut reader = Reader {
-        file,
-        chosen: choices.keys.clone(),
-        rows: Rows {
-            states: Vec::new(),
-            state_size: 0,
-            states_key: OBSERVATIONS.into(),
-            actions: Vec::new(),
-            action_size: 0,
-            discrete: false,
-            lengths: Vec::new(),
-        },
-    };
-    for (index, (_, name)) in episodes.iter().enumerate() {
-        // What is true of one episode is true of all: it is said once.
-        let mut more = Vec::new();
-        reader.episode(&file.group(name)?, name, if index == 0 { notes } else { &mut more })?;
-    }
-    description.check_steps(&reader.rows)?;
+    let mut reader = Reader::new(file, choices, Numbers::Both);
+    reader.all(&Description::beside(path)?, notes, |_| Ok(()))?;
     Ok(reader.rows)
+}
+
+/// Bytes that the rows would take in memory.
+pub(super) fn bytes(file: &Hdf5, choices: &Choices) -> Result<u64> {
+    let mut reader = Reader::new(file, choices, Numbers::Neither);
+    reader.all(&Description::default(), &mut Vec::new(), |_| Ok(()))?;
+    let width = (reader.rows.state_size + reader.rows.action_size) as u64;
+    Ok(4 * width * reader.rows.lengths.iter().sum::<usize>() as u64)
+}
+
+/// Writes all episodes into an archive, one at a time; the rows of each.
+pub(super) fn unpack(
+    file: &Hdf5,
+    path: &Path,
+    choices: &Choices,
+    writer: &mut Writer,
+    notes: &mut Vec<String>,
+) -> Result<Vec<usize>> {
+    let description = Description::beside(path)?;
+    let mut shapes = Reader::new(file, choices, Numbers::Neither);
+    shapes.all(&description, &mut Vec::new(), |_| Ok(()))?;
+    let Rows { state_size, action_size, lengths, .. } = shapes.rows;
+    let rows = lengths.iter().sum();
+    writer.states([rows, state_size], |take| {
+        let mut before = 0;
+        Reader::new(file, choices, Numbers::States).all(&description, notes, |rows| {
+            let states = std::mem::take(&mut rows.states);
+            check_numbers(OBSERVATIONS, &states, state_size, before, false)?;
+            before += states.len() as u64;
+            take(&states)
+        })
+    })?;
+    if action_size > 0 {
+        let mut said = Vec::new();
+        writer.actions([rows, action_size], |take| {
+            let mut before = 0;
+            let mut reader = Reader::new(file, choices, Numbers::Actions);
+            reader.all(&description, &mut said, |rows| {
+                let actions = std::mem::take(&mut rows.actions);
+                check_numbers(ACTIONS, &actions, action_size, before, true)?;
+                before += actions.len() as u64;
+                take(&actions)
+            })
+        })?;
+        said.retain(|note| !notes.contains(note));
+        notes.append(&mut said);
+    }
+    Ok(lengths)
+}
+
+/// Which numbers are read; the shapes of all are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    Both,
+    States,
+    Actions,
+    Neither,
 }
 
 /// The episodes so far.
@@ -82,6 +119,7 @@ struct Reader<'f> {
     /// The observations that make a state, in this order; decided by the first episode.
     chosen: Vec<String>,
     rows: Rows,
+    wanted: Numbers,
 }
 
 /// A part of the states, with its name and how many numbers it has in a row.
@@ -91,12 +129,48 @@ struct Part {
     size: usize,
 }
 
-impl Reader<'_> {
+impl<'f> Reader<'f> {
+    fn new(file: &'f Hdf5, choices: &Choices, wanted: Numbers) -> Self {
+        let rows = Rows {
+            states: Vec::new(),
+            state_size: 0,
+            states_key: OBSERVATIONS.into(),
+            actions: Vec::new(),
+            action_size: 0,
+            discrete: false,
+            lengths: Vec::new(),
+        };
+        Self { file, chosen: choices.keys.clone(), rows, wanted }
+    }
+
+    /// Reads all episodes, by number; `take` sees what was read so far after each.
+    fn all(
+        &mut self,
+        description: &Description,
+        notes: &mut Vec<String>,
+        mut take: impl FnMut(&mut Rows) -> Result<()>,
+    ) -> Result<()> {
+        let names = self.file.names()?.0.into_iter();
+        let mut episodes: Vec<(u64, String)> =
+            names.filter_map(|name| Some((number(&name)?, name))).collect();
+        episodes.sort_unstable();
+        description.check_episodes(episodes.len())?;
+        for (index, (_, name)) in episodes.iter().enumerate() {
+            // What is true of one episode is true of all: it is said once.
+            let mut more = Vec::new();
+            let said = if index == 0 { &mut *notes } else { &mut more };
+            self.episode(&self.file.group(name)?, name, said)?;
+            take(&mut self.rows)?;
+        }
+        description.check_steps(&self.rows)
+    }
+
     fn episode(&mut self, group: &Group, name: &str, notes: &mut Vec<String>) -> Result<()> {
         let (groups, arrays) = group.member_names().map_err(|e| hdf5::refused(name, &e))?;
         let parts = if arrays.iter().any(|array| array == OBSERVATIONS) {
             self.refuse_choice()?;
-            vec![self.part(group, OBSERVATIONS, &format!("{name}/{OBSERVATIONS}"), notes)?]
+            let place = format!("{name}/{OBSERVATIONS}");
+            vec![self.part(group, OBSERVATIONS, &place, Numbers::States, notes)?]
         } else if groups.iter().any(|group| group == OBSERVATIONS) {
             self.parts(group, name, notes)?
         } else {
@@ -115,6 +189,7 @@ impl Reader<'_> {
         same_size(name, OBSERVATIONS, size, &mut self.rows.state_size, first)?;
         match parts.as_slice() {
             [only] => self.rows.states.extend(&only.values),
+            _ if !self.wants(Numbers::States) => {}
             several => (0..rows).for_each(|row| {
                 for part in several {
                     self.rows.states.extend(&part.values[row * part.size..][..part.size]);
@@ -154,7 +229,9 @@ impl Reader<'_> {
         if self.chosen.is_empty() {
             return Err(Error::input(format!("`{place}` holds no arrays")));
         }
-        let of = |key: &String| self.part(&group, key, &format!("{place}/{key}"), notes);
+        let of = |key: &String| {
+            self.part(&group, key, &format!("{place}/{key}"), Numbers::States, notes)
+        };
         self.chosen.iter().map(of).collect()
     }
 
@@ -170,7 +247,7 @@ impl Reader<'_> {
         let Some(group) = group else {
             return same_size(name, ACTIONS, 0, &mut self.rows.action_size, first);
         };
-        let actions = self.part(group, ACTIONS, &key, notes)?;
+        let actions = self.part(group, ACTIONS, &key, Numbers::Actions, notes)?;
         if actions.rows + 1 != rows {
             return Err(Error::input(format!(
                 "`{name}` has {rows} observations and {} actions, expected one observation more",
@@ -179,13 +256,26 @@ impl Reader<'_> {
             .hint("Minari keeps the state before every action and the one after the last"));
         }
         same_size(name, ACTIONS, actions.size, &mut self.rows.action_size, first)?;
-        self.rows.actions.extend(&actions.values);
-        self.rows.actions.extend(std::iter::repeat_n(0.0, actions.size));
+        if self.wants(Numbers::Actions) {
+            self.rows.actions.extend(&actions.values);
+            self.rows.actions.extend(std::iter::repeat_n(0.0, actions.size));
+        }
         Ok(())
     }
 
-    /// The array called `key` below a group, `outer/inner`.
-    fn part(&self, group: &Group, key: &str, place: &str, notes: &mut Vec<String>) -> Result<Part> {
+    fn wants(&self, numbers: Numbers) -> bool {
+        self.wanted == Numbers::Both || self.wanted == numbers
+    }
+
+    /// The array called `key` below a group, `outer/inner`, a part of the states or the actions.
+    fn part(
+        &self,
+        group: &Group,
+        key: &str,
+        place: &str,
+        numbers: Numbers,
+        notes: &mut Vec<String>,
+    ) -> Result<Part> {
         let mut group_of_key = None;
         let mut name = key;
         while let Some((outer, inner)) = name.split_once('/') {
@@ -198,6 +288,10 @@ impl Reader<'_> {
             .unwrap_or(group)
             .dataset(name)
             .map_err(|_| no_observation(place))?;
+        if !self.wants(numbers) {
+            let [rows, size] = hdf5::shape(&array, place)?.map(|side| side as usize);
+            return Ok(Part { values: Vec::new(), rows, size });
+        }
         let (values, rows, size) = self.file.matrix(&array, place, notes)?;
         Ok(Part { values, rows, size })
     }
@@ -291,7 +385,7 @@ impl Description {
     }
 
     fn check_steps(&self, rows: &Rows) -> Result<()> {
-        let found = (rows.count() - rows.lengths.len()) as u64;
+        let found = (rows.lengths.iter().sum::<usize>() - rows.lengths.len()) as u64;
         match self.steps {
             Some(expected) if expected != found => {
                 Err(Error::input(format!("{found} steps, `metadata.json` says {expected}"))

@@ -10,37 +10,48 @@ mod door;
 mod features;
 mod hdf5;
 mod inspect;
+mod large;
 #[cfg(feature = "parquet")]
 mod lerobot;
+mod memory;
 mod minari;
 mod normalization;
 mod npy;
 pub mod npz;
 pub mod sampler;
+mod selection;
+mod store;
 
-pub use door::{Choices, Format, Opened, Rows, open};
+pub use door::{Choices, Format, Loaded, Opened, Rows, load, open, open_sample};
 pub use features::Features;
 pub use inspect::{Column, Inspection, Jumps, Lengths, SUSPICIOUS};
+pub use memory::{Memory, available, rounded};
 pub use normalization::{Normalization, Scaling};
 
-use crate::error::{Error, Result};
-use crate::random::{Purpose, Stream};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
 
-const SPLIT_PURPOSE: Purpose = Purpose(8);
+use store::{Disk, Numbers, Store};
+
+use crate::error::{Error, Result};
 
 /// Most actions to choose from: each is a column.
 const MOST_CHOICES: usize = 1024;
 
 /// Recorded trajectories: rows of states, optionally with the actions taken in them.
+///
+/// Rows are in memory, or stay in a file where they are too many. What works for both is
+/// [`read_state`](Self::read_state), [`each_states`](Self::each_states) and their like.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
     state_size: usize,
     action_size: usize,
-    states: Vec<f32>,
-    actions: Vec<f32>,
     one_hot: bool,
-    last_rows: Vec<u32>,
+    rows: usize,
     first_rows: Vec<u32>,
+    store: Store,
 }
 
 impl Dataset {
@@ -73,13 +84,19 @@ impl Dataset {
         let (actions, action_size) = actions.unwrap_or_default();
         check_shape(key, states.len(), rows, state_size)?;
         check_shape("actions", actions.len(), rows, action_size)?;
-        for (key, values, size) in [(key, &states, state_size), ("actions", &actions, action_size)]
-        {
-            check_values(key, values, size, |value| value.is_finite(), "a finite number")
-                .map_err(|error| error.hint("drop the row, or the trajectory it belongs to"))?;
-        }
-        check_values("actions", &actions, action_size, |v| v.abs() <= 1.0, "within [-1, 1]")
-            .map_err(|error| error.hint("scale the actions to [-1, 1]"))?;
+        check_numbers(key, &states, state_size, 0, false)?;
+        check_numbers("actions", &actions, action_size, 0, true)?;
+        let store = Store::Memory(Arc::new(Numbers { states, actions }));
+        Self::of(store, (state_size, action_size), lengths)
+    }
+
+    /// The dataset of rows that were checked, cut into trajectories.
+    fn of(
+        store: Store,
+        (state_size, action_size): (usize, usize),
+        lengths: &[usize],
+    ) -> Result<Self> {
+        let rows = lengths.iter().sum::<usize>();
         if u32::try_from(rows).is_err() {
             return Err(Error::input(format!("{rows} rows, at most {} can be held", u32::MAX)));
         }
@@ -90,16 +107,8 @@ impl Dataset {
             ))
             .hint("`terminals` must be true only on the last row of a trajectory"));
         }
-        let mut last_rows = Vec::with_capacity(rows);
-        let mut first_rows = Vec::with_capacity(lengths.len());
-        let mut first = 0;
-        for &length in lengths.iter().filter(|&&length| length > 0) {
-            first_rows.push(first as u32);
-            last_rows.extend(std::iter::repeat_n((first + length - 1) as u32, length));
-            first += length;
-        }
-        let one_hot = false;
-        Ok(Self { state_size, action_size, states, actions, one_hot, last_rows, first_rows })
+        let first_rows = first_rows(lengths);
+        Ok(Self { state_size, action_size, one_hot: false, rows, first_rows, store })
     }
 
     /// As [`Dataset::new`], each action one of `count`: it becomes a row of 0 with a 1 at its place.
@@ -112,12 +121,7 @@ impl Dataset {
         (choices, count): (&[u32], usize),
         lengths: &[usize],
     ) -> Result<Self> {
-        if count == 0 || count > MOST_CHOICES {
-            return Err(Error::input(format!(
-                "`actions` chooses among {count}, expected 1 to {MOST_CHOICES}"
-            ))
-            .hint("number the actions from 0 without gaps"));
-        }
+        check_choices(count)?;
         if let Some(row) = choices.iter().position(|&choice| choice as usize >= count) {
             let found = choices[row];
             return Err(Error::input(format!(
@@ -145,17 +149,23 @@ impl Dataset {
         let sound = |row: &[f32]| {
             row.iter().all(|&x| x == 0.0 || x == 1.0) && row.iter().sum::<f32>() == 1.0
         };
-        match self.actions.chunks_exact(self.action_size).position(|row| !sound(row)) {
-            None => Ok(Self { one_hot: true, ..self }),
-            Some(row) => Err(Error::input(format!(
-                "`actions` row {row} is `{:?}`, expected one 1 and else 0",
-                self.action(row)
-            ))
-            .hint(
-                "the last row of a trajectory needs an action too; leave `data.actions` out for \
-                   continuous actions",
-            )),
-        }
+        let mut row = 0;
+        self.each_actions(|actions| {
+            for action in actions.chunks_exact(self.action_size) {
+                if !sound(action) {
+                    return Err(Error::input(format!(
+                        "`actions` row {row} is `{action:?}`, expected one 1 and else 0"
+                    ))
+                    .hint(
+                        "the last row of a trajectory needs an action too; leave `data.actions` \
+                         out for continuous actions",
+                    ));
+                }
+                row += 1;
+            }
+            Ok(())
+        })?;
+        Ok(Self { one_hot: true, ..self })
     }
 
     /// How many actions there are to choose from, where they are discrete and stand as one-hot rows.
@@ -165,7 +175,7 @@ impl Dataset {
 
     /// How many rows.
     pub fn rows(&self) -> usize {
-        self.last_rows.len()
+        self.rows
     }
 
     /// How many trajectories.
@@ -183,102 +193,207 @@ impl Dataset {
         self.action_size
     }
 
+    /// The file in which the rows stay; none where they are in memory.
+    pub fn stays_in(&self) -> Option<&Path> {
+        match &self.store {
+            Store::Memory(_) => None,
+            Store::Disk(disk) => Some(disk.path()),
+        }
+    }
+
+    /// The rows in memory.
+    fn numbers(&self) -> &Numbers {
+        match &self.store {
+            Store::Memory(numbers) => numbers,
+            Store::Disk(disk) => panic!("rows that stay in `{}`", disk.path().display()),
+        }
+    }
+
     /// All states, row after row.
+    ///
+    /// # Panics
+    /// Where the rows [stay in a file](Self::stays_in).
     pub fn states(&self) -> &[f32] {
-        &self.states
+        &self.numbers().states
     }
 
     /// All actions, row after row; empty without actions.
+    ///
+    /// # Panics
+    /// As [`states`](Self::states).
     pub fn actions(&self) -> &[f32] {
-        &self.actions
+        &self.numbers().actions
     }
 
     /// One state.
+    ///
+    /// # Panics
+    /// As [`states`](Self::states).
     pub fn state(&self, row: usize) -> &[f32] {
-        &self.states[row * self.state_size..][..self.state_size]
+        &self.states()[row * self.state_size..][..self.state_size]
     }
 
     /// The row whose first numbers are nearest to `part`, by the root of the sum of squares; the first
     /// of several.
-    pub fn nearest(&self, part: &[f32]) -> usize {
-        let gap = |row: usize| -> f32 {
-            part.iter().zip(self.state(row)).map(|(a, b)| (a - b) * (a - b)).sum()
-        };
+    ///
+    /// # Errors
+    /// Data that stay in a file can no longer be read.
+    pub fn nearest(&self, part: &[f32]) -> Result<usize> {
         let (mut nearest, mut least) = (0, f32::INFINITY);
         for row in 0..self.rows() {
-            if gap(row) < least {
-                (nearest, least) = (row, gap(row));
+            let state = self.read_state(row)?;
+            let gap = part.iter().zip(&*state).map(|(a, b)| (a - b) * (a - b)).sum();
+            if gap < least {
+                (nearest, least) = (row, gap);
             }
         }
-        nearest
+        Ok(nearest)
     }
 
     /// One action; empty without actions.
+    ///
+    /// # Panics
+    /// As [`states`](Self::states).
     pub fn action(&self, row: usize) -> &[f32] {
-        &self.actions[row * self.action_size..][..self.action_size]
+        &self.actions()[row * self.action_size..][..self.action_size]
+    }
+
+    /// One state, from memory or from the file.
+    ///
+    /// # Errors
+    /// The file can no longer be read.
+    pub fn read_state(&self, row: usize) -> Result<Cow<'_, [f32]>> {
+        match &self.store {
+            Store::Memory(_) => Ok(Cow::Borrowed(self.state(row))),
+            Store::Disk(disk) => self.from_disk(disk, &disk.states, row),
+        }
+    }
+
+    /// One action, from memory or from the file; empty without actions.
+    ///
+    /// # Errors
+    /// The file can no longer be read.
+    pub fn read_action(&self, row: usize) -> Result<Cow<'_, [f32]>> {
+        match &self.store {
+            Store::Memory(_) => Ok(Cow::Borrowed(self.action(row))),
+            Store::Disk(disk) => self.from_disk(disk, &disk.actions, row),
+        }
+    }
+
+    fn from_disk(&self, disk: &Disk, table: &store::Table, row: usize) -> Result<Cow<'_, [f32]>> {
+        let trajectory = self.trajectory_of(row);
+        let ahead = row - self.first_rows[trajectory] as usize;
+        disk.row(table, trajectory, ahead).map(Cow::Owned)
+    }
+
+    /// Gives all states in order to `take`, some whole rows at a time.
+    ///
+    /// # Errors
+    /// Those of `take`; the file can no longer be read.
+    pub fn each_states(&self, mut take: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
+        match &self.store {
+            Store::Memory(numbers) => take(&numbers.states),
+            Store::Disk(disk) => disk.each(&disk.states, self.lengths(), &mut take),
+        }
+    }
+
+    /// Gives all actions in order to `take`, some whole rows at a time; nothing without actions.
+    ///
+    /// # Errors
+    /// As [`each_states`](Self::each_states).
+    pub fn each_actions(&self, mut take: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
+        match &self.store {
+            Store::Memory(numbers) => take(&numbers.actions),
+            Store::Disk(disk) => disk.each(&disk.actions, self.lengths(), &mut take),
+        }
     }
 
     /// The last row of the trajectory that `row` belongs to.
     pub fn last_row(&self, row: usize) -> usize {
-        self.last_rows[row] as usize
+        self.trajectory(self.trajectory_of(row)).end - 1
     }
 
     /// The rows of trajectory `index`.
-    pub fn trajectory(&self, index: usize) -> std::ops::Range<usize> {
-        let first = self.first_rows[index] as usize;
-        first..self.last_row(first) + 1
+    pub fn trajectory(&self, index: usize) -> Range<usize> {
+        let end = self.first_rows.get(index + 1).map_or(self.rows, |&next| next as usize);
+        self.first_rows[index] as usize..end
     }
 
-    /// Splits by trajectory: whole trajectories, a share of about `validation` of them, are held out.
-    ///
-    /// # Errors
-    /// A share above zero needs at least two trajectories with two rows on either side.
-    pub fn split(&self, validation: f64, seed: u64) -> Result<(Self, Option<Self>)> {
-        if validation == 0.0 {
-            return Ok((self.clone(), None));
-        }
-        let stream = Stream::new(seed, SPLIT_PURPOSE);
-        let mut order: Vec<(u32, usize)> = (0..self.trajectories())
-            .filter(|&index| self.trajectory(index).len() > 1)
-            .map(|index| (stream.block(0, index as u32)[0], index))
-            .collect();
-        if order.len() < 2 {
-            return Err(Error::input(format!(
-                "{} trajectory with two rows or more, a validation split needs two",
-                order.len()
-            ))
-            .hint("set `data.validation = 0` to train on all of it"));
-        }
-        order.sort_unstable();
-        let held = ((order.len() as f64 * validation).round() as usize).clamp(1, order.len() - 1);
-        let mut sides = [order.split_off(held), order].map(|side| {
-            let mut side: Vec<usize> = side.into_iter().map(|(_, index)| index).collect();
-            side.sort_unstable();
-            self.select(&side)
-        });
-        let validation = sides[1].take();
-        sides[0]
-            .take()
-            .map(|training| (training, validation))
-            .ok_or_else(|| Error::input("the training side of the split is empty"))
-    }
-
-    /// The dataset of the trajectories `chosen`; none where it would be empty.
-    fn select(&self, chosen: &[usize]) -> Option<Self> {
-        let rows = || chosen.iter().flat_map(|&index| self.trajectory(index));
-        let states = rows().flat_map(|row| self.state(row).iter().copied()).collect();
-        let actions = rows().flat_map(|row| self.action(row).iter().copied()).collect();
-        let lengths: Vec<usize> =
-            chosen.iter().map(|&index| self.trajectory(index).len()).collect();
-        Self::new(states, self.state_size, Some((actions, self.action_size)), &lengths)
-            .ok()
-            .map(|side| Self { one_hot: self.one_hot, ..side })
+    /// The rows that each trajectory has, in order.
+    pub fn lengths(&self) -> impl Iterator<Item = usize> {
+        (0..self.trajectories()).map(|index| self.trajectory(index).len())
     }
 
     /// The trajectory that `row` belongs to.
     pub fn trajectory_of(&self, row: usize) -> usize {
+        let guess = share(row, self.trajectories(), self.rows);
+        if self.trajectory(guess).contains(&row) {
+            return guess;
+        }
         self.first_rows.partition_point(|&first| first as usize <= row) - 1
     }
+
+    /// How many rows have a successor.
+    pub fn starts(&self) -> usize {
+        self.rows - self.trajectories()
+    }
+
+    /// The row that is number `index` among those that have a successor.
+    pub fn start(&self, index: usize) -> usize {
+        // Every trajectory has one row that is no start: its last.
+        let count = self.trajectories();
+        let before = |trajectory: usize| {
+            self.first_rows.get(trajectory).map_or(usize::MAX, |&first| first as usize - trajectory)
+        };
+        let guess = share(index, count, self.starts());
+        if (before(guess)..before(guess + 1)).contains(&index) {
+            return index + guess;
+        }
+        let (mut low, mut high) = (0, count);
+        while high - low > 1 {
+            let middle = usize::midpoint(low, high);
+            *(if before(middle) <= index { &mut low } else { &mut high }) = middle;
+        }
+        index + low
+    }
+
+    /// Mean and deviation of every number of a state; of data that stay in a file they are kept.
+    ///
+    /// # Errors
+    /// The file can no longer be read.
+    pub fn standard(&self) -> Result<Normalization> {
+        let fit = || Normalization::fit(self, Scaling::Standard);
+        match &self.store {
+            Store::Memory(_) => fit(),
+            Store::Disk(disk) => match disk.standard.get() {
+                Some(known) => Ok(known.clone()),
+                None => fit().map(|fitted| disk.standard.get_or_init(|| fitted).clone()),
+            },
+        }
+    }
+}
+
+/// The first row of each trajectory, those without rows left out.
+fn first_rows(lengths: &[usize]) -> Vec<u32> {
+    let mut first = 0;
+    let of = |&length: &usize| {
+        first += length;
+        (first - length) as u32
+    };
+    lengths.iter().filter(|&&length| length > 0).map(of).collect()
+}
+
+/// Where `index` of `count` would stand among `parts`, were all of them alike.
+fn share(index: usize, parts: usize, count: usize) -> usize {
+    (index as u64 * parts as u64 / count.max(1) as u64) as usize
+}
+
+fn check_choices(count: usize) -> Result<()> {
+    if (1..=MOST_CHOICES).contains(&count) {
+        return Ok(());
+    }
+    Err(Error::input(format!("`actions` chooses among {count}, expected 1 to {MOST_CHOICES}"))
+        .hint("number the actions from 0 without gaps"))
 }
 
 fn check_shape(key: &str, found: usize, rows: usize, size: usize) -> Result<()> {
@@ -288,48 +403,29 @@ fn check_shape(key: &str, found: usize, rows: usize, size: usize) -> Result<()> 
     Err(Error::input(format!("`{key}` has {found} numbers, expected {rows} rows of {size}")))
 }
 
-fn check_values(
-    key: &str,
-    values: &[f32],
-    size: usize,
-    allowed: impl Fn(f32) -> bool,
-    expected: &str,
-) -> Result<()> {
-    match values.iter().position(|&value| !allowed(value)) {
+/// Refuses states or actions that are not finite, and actions outside of [−1, 1]; the first of
+/// `values` is number `before` of its array.
+fn check_numbers(key: &str, values: &[f32], size: usize, before: u64, bounded: bool) -> Result<()> {
+    let refused = |at: usize, expected: &str, hint: &str| {
+        let (place, size) = (before + at as u64, size as u64);
+        let (row, column, found) = (place / size, place % size, values[at]);
+        Err(Error::input(format!(
+            "`{key}` row {row} column {column} is `{found}`, expected {expected}"
+        ))
+        .hint(hint))
+    };
+    if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+        return refused(at, "a finite number", "drop the row, or the trajectory it belongs to");
+    }
+    match values.iter().position(|value| bounded && value.abs() > 1.0) {
+        Some(at) => refused(at, "within [-1, 1]", "scale the actions to [-1, 1]"),
         None => Ok(()),
-        Some(at) => Err(Error::input(format!(
-            "`{key}` row {} column {} is `{}`, expected {expected}",
-            at / size,
-            at % size,
-            values[at]
-        ))),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_split_keeps_trajectories_whole_and_loses_none() {
-        let states: Vec<f32> = (0..30).map(|x| x as f32).collect();
-        let dataset = Dataset::new(states, 1, None, &[5, 5, 1, 9, 10]).unwrap();
-        let (training, validation) = dataset.split(0.25, 1).unwrap();
-        let validation = validation.unwrap();
-        assert_eq!(training.rows() + validation.rows(), 29, "the one-row trajectory is dropped");
-        assert_eq!(training.trajectories() + validation.trajectories(), 4);
-        for side in [&training, &validation] {
-            for index in 0..side.trajectories() {
-                let rows = side.trajectory(index);
-                let first = side.state(rows.start)[0];
-                assert!(
-                    rows.clone().all(|row| side.state(row)[0] - first == (row - rows.start) as f32)
-                );
-            }
-        }
-        let one = Dataset::new(vec![0.0; 4], 1, None, &[4]).unwrap();
-        assert!(one.split(0.1, 1).unwrap_err().to_string().contains("data.validation"));
-    }
 
     #[test]
     fn discrete_actions_become_one_hot_and_stay_discrete_in_a_split() {
@@ -348,6 +444,20 @@ mod tests {
         assert_eq!(declared(vec![0.0, 1.0, 1.0, 0.0]).unwrap().choices(), Some(2));
         let wrong = declared(vec![0.0, 1.0, 0.5, 0.5]).unwrap_err().to_string();
         assert!(wrong.contains("`actions` row 1"), "{wrong}");
+    }
+
+    #[test]
+    fn rows_find_their_trajectory_and_starts_are_the_rows_with_a_successor() {
+        for lengths in [&[3, 3, 3][..], &[1, 1, 9, 1, 2, 1, 30, 1], &[2], &[50, 0, 1, 4, 4]] {
+            let rows: usize = lengths.iter().sum();
+            let dataset = Dataset::new(vec![0.0; rows], 1, None, lengths).unwrap();
+            let owner = (0..dataset.trajectories())
+                .flat_map(|index| dataset.trajectory(index).map(move |_| index));
+            assert!(owner.eq((0..rows).map(|row| dataset.trajectory_of(row))), "{lengths:?}");
+            let starts = (0..rows).filter(|&row| dataset.last_row(row) != row);
+            let found = (0..dataset.starts()).map(|index| dataset.start(index));
+            assert!(starts.eq(found), "{lengths:?}");
+        }
     }
 
     #[test]

@@ -41,28 +41,35 @@ pub struct Normalization {
 }
 
 impl Normalization {
-    /// Fits the statistics of `dataset`.
-    pub fn fit(dataset: &Dataset, scaling: Scaling) -> Self {
+    /// Fits the statistics of `dataset`, column by column in the order of the rows.
+    ///
+    /// # Errors
+    /// Data that stay in a file can no longer be read.
+    pub fn fit(dataset: &Dataset, scaling: Scaling) -> Result<Self> {
         let size = dataset.state_size();
-        let column =
-            |at: usize| dataset.states().iter().skip(at).step_by(size).map(|&x| f64::from(x));
-        let rows = dataset.rows() as f64;
-        let (shift, scale) = (0..size)
-            .map(|at| match scaling {
-                Scaling::None => (0.0, 1.0),
-                Scaling::Standard => {
-                    let mean = column(at).sum::<f64>() / rows;
-                    let variance = column(at).map(|x| (x - mean).powi(2)).sum::<f64>() / rows;
-                    (mean as f32, inverse(variance.sqrt()))
-                }
-                Scaling::Range => {
-                    let low = column(at).fold(f64::INFINITY, f64::min);
-                    let high = column(at).fold(f64::NEG_INFINITY, f64::max);
-                    (((low + high) / 2.0) as f32, inverse((high - low) / 2.0))
-                }
-            })
-            .unzip();
-        Self::new(shift, scale)
+        let (shift, scale) = match scaling {
+            Scaling::None => (vec![0.0; size], vec![1.0; size]),
+            Scaling::Standard => {
+                let rows = dataset.rows() as f64;
+                let mut means = vec![-0.0; size];
+                fold(dataset, &mut means, |sum, _, x| *sum += x)?;
+                means.iter_mut().for_each(|sum| *sum /= rows);
+                let mut squares = vec![-0.0; size];
+                fold(dataset, &mut squares, |sum, at, x| *sum += (x - means[at]).powi(2))?;
+                let scales = squares.iter().map(|sum| inverse((sum / rows).sqrt()));
+                (means.iter().map(|&mean| mean as f32).collect(), scales.collect())
+            }
+            Scaling::Range => {
+                let mut ends = vec![(f64::INFINITY, f64::NEG_INFINITY); size];
+                fold(dataset, &mut ends, |(low, high), _, x| {
+                    (*low, *high) = (low.min(x), high.max(x))
+                })?;
+                let middle = |&(low, high): &(f64, f64)| ((low + high) / 2.0) as f32;
+                let scale = |&(low, high): &(f64, f64)| inverse((high - low) / 2.0);
+                (ends.iter().map(middle).collect(), ends.iter().map(scale).collect())
+            }
+        };
+        Ok(Self::new(shift, scale))
     }
 
     /// The normalization of this shift and scale, without features.
@@ -137,6 +144,18 @@ impl Normalization {
     }
 }
 
+/// Passes once over all states; `add` takes the number of its place to each column's own sum.
+fn fold<S>(dataset: &Dataset, sums: &mut [S], add: impl Fn(&mut S, usize, f64)) -> Result<()> {
+    dataset.each_states(|states| {
+        for state in states.chunks_exact(sums.len()) {
+            for (at, (sum, &x)) in sums.iter_mut().zip(state).enumerate() {
+                add(sum, at, f64::from(x));
+            }
+        }
+        Ok(())
+    })
+}
+
 /// Coordinates that vary by less than this are constant and keep their scale.
 const CONSTANT: f64 = 1e-12;
 
@@ -151,11 +170,11 @@ mod tests {
     #[test]
     fn statistics_are_those_of_the_data_and_constant_coordinates_stay() {
         let dataset = Dataset::new(vec![0., 5., 2., 5., 4., 5.], 2, None, &[3]).unwrap();
-        let standard = Normalization::fit(&dataset, Scaling::Standard);
+        let standard = Normalization::fit(&dataset, Scaling::Standard).unwrap();
         assert_eq!(standard.shift, [2.0, 5.0]);
         assert!((standard.scale[0] - (3.0f32 / 8.0).sqrt()).abs() < 1e-6);
         assert_eq!(standard.scale[1], 1.0);
-        let range = Normalization::fit(&dataset, Scaling::Range);
+        let range = Normalization::fit(&dataset, Scaling::Range).unwrap();
         let mut target = [0.0; 2];
         range.apply(&[4.0, 5.0], &mut target);
         assert_eq!(target, [1.0, 0.0]);
@@ -164,7 +183,7 @@ mod tests {
     #[test]
     fn ramps_take_the_place_of_coordinates_and_waves_stand_beside_them() {
         let dataset = Dataset::new(vec![0., 5., 2., 5., 4., 5.], 2, None, &[3]).unwrap();
-        let plain = Normalization::fit(&dataset, Scaling::Range);
+        let plain = Normalization::fit(&dataset, Scaling::Range).unwrap();
         let ramps = Features::Ramps { count: 3, from: -1.0, to: 1.0, width: 2.0 };
         let ramps = plain.clone().with(ramps);
         let mut target = vec![0.0; ramps.width()];
@@ -192,7 +211,7 @@ mod tests {
     fn policies_see_the_numbers_that_depend_on_their_coordinates_alone() {
         let dataset = Dataset::new(vec![0., 5., 7., 2., 3., 4.], 3, None, &[2]).unwrap();
         let seen = |features: Features, axes: &[usize]| {
-            let plain = Normalization::fit(&dataset, Scaling::None).with(features);
+            let plain = Normalization::fit(&dataset, Scaling::None).unwrap().with(features);
             let part = plain.with_policy_goal(axes.to_vec());
             let places: Vec<f32> = (0..part.width()).map(|place| place as f32).collect();
             assert_eq!(part.of_goal(&places).count(), part.goal_width());

@@ -95,7 +95,7 @@ impl Engine {
     pub fn update(&mut self, sampler: &Sampler<'_>, seed: u64, step: u64) -> Result<()> {
         match self {
             Self::Cpu(executor, batch) => {
-                sampler.fill(batch, seed, step);
+                sampler.fill(batch, seed, step)?;
                 executor.update(batch, step);
                 Ok(())
             }
@@ -107,7 +107,7 @@ impl Engine {
     pub fn evaluate(&mut self, sampler: &Sampler<'_>, seed: u64, step: u64) -> Result<()> {
         match self {
             Self::Cpu(executor, batch) => {
-                sampler.fill(batch, seed, step);
+                sampler.fill(batch, seed, step)?;
                 executor.evaluate(batch, step);
                 Ok(())
             }

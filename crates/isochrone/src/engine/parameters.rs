@@ -73,7 +73,8 @@ impl Parameters {
     ) -> Parameter {
         let target = &mut self.arenas[arena.0];
         let parameter = Parameter { arena, offset: target.length, rows, columns };
-        target.length += rows * columns;
+        // A length that cannot be is refused by its bytes before anything is allocated.
+        target.length = target.length.saturating_add(rows.saturating_mul(columns));
         target.entries.push(Entry { parameter, name: name.to_owned(), initial });
         parameter
     }
@@ -91,6 +92,13 @@ impl Parameters {
     /// How many numbers an arena holds.
     pub fn length(&self, arena: ArenaId) -> usize {
         self.arenas[arena.0].length
+    }
+
+    /// Bytes of all arenas in 32-bit numbers: values, gradients and the two moments of Adam.
+    pub fn bytes(&self) -> u64 {
+        let all =
+            self.arenas.iter().fold(0u64, |sum, arena| sum.saturating_add(arena.length as u64));
+        all.saturating_mul(4 * 4)
     }
 
     /// The name, view and numbers of every parameter of an arena.

@@ -149,6 +149,14 @@ impl<T: Scalar> Program<T> {
         }
     }
 
+    /// Bytes of every value, its gradient and what operations keep between forward and backward, in
+    /// 32-bit numbers.
+    pub fn bytes(&self) -> u64 {
+        let values = self.values.iter().map(|&(rows, columns)| 2 * rows as u64 * columns as u64);
+        let kept = |node: &Node<T>| node.operation.saved() as u64 + node.operation.indices() as u64;
+        4 * (values.sum::<u64>() + self.nodes.iter().map(kept).sum::<u64>())
+    }
+
     /// Rows of a batch.
     pub fn batch_size(&self) -> usize {
         self.batch_size

@@ -52,7 +52,7 @@ mod tests {
             config.network.hidden = vec![32];
             config.policy.network.hidden = vec![32];
         }
-        let normalization = Normalization::fit(data, Scaling::Range);
+        let normalization = Normalization::fit(data, Scaling::Range).unwrap();
         let prepared =
             Prepared { training: data.clone(), validation: None, normalization, radius: None };
         let settings = Settings { steps: 200, batch_size: 64, ..Settings::default() };

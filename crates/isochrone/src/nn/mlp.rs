@@ -171,10 +171,10 @@ mod tests {
             program.descend("x", mean, &[(arena, crate::engine::Adam::default())], always);
             let numbers = (0..40).map(|x| (x as f32).sin()).collect();
             let dataset = Dataset::new(numbers, 2, None, &[20]).unwrap();
-            let plain = Normalization::fit(&dataset, Scaling::None);
+            let plain = Normalization::fit(&dataset, Scaling::None).unwrap();
             let sampler = Sampler::new(&dataset, &plain, program.layout().clone(), 0.9);
             let mut batch = sampler.batch(8);
-            sampler.fill(&mut batch, 1, 2);
+            sampler.fill(&mut batch, 1, 2).unwrap();
             let mut executor = Executor::new(program, Threads::default(), 4);
             executor.evaluate(&batch, 0);
             let inferred = mlp.infer(&Threads::default(), executor.arena(arena), &batch.columns[0]);

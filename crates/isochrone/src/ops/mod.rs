@@ -183,10 +183,10 @@ pub(crate) mod differences {
                 arenas.iter().map(|&arena| (arena, Adam::default())).collect();
             program.descend("check", loss, &moves, ALWAYS);
             let dataset = Dataset::new(vec![0.0, 1.0], 1, None, &[2]).unwrap();
-            let plain = Normalization::fit(&dataset, Scaling::None);
+            let plain = Normalization::fit(&dataset, Scaling::None).unwrap();
             let sampler = Sampler::new(&dataset, &plain, program.layout().clone(), 0.9);
             let mut batch = sampler.batch(1);
-            sampler.fill(&mut batch, 0, 0);
+            sampler.fill(&mut batch, 0, 0).unwrap();
             let mut executor = Executor::new(program, Threads::default(), 11);
             let mut rest = executor.arena_mut(self.arena);
             for (at, parameter) in self.free.iter().enumerate() {

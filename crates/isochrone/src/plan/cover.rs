@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::squared_gap;
 use crate::data::{Dataset, Normalization, Scaling};
+use crate::error::Result;
 use crate::random::{Purpose, Stream, below};
 
 const COVER_PURPOSE: Purpose = Purpose(0x6100);
@@ -27,8 +28,8 @@ pub(super) struct Cover {
 
 impl Cover {
     /// At most `most` rows that cover `dataset`.
-    pub(super) fn new(dataset: &Dataset, most: usize, seed: u64) -> Self {
-        let scaling = Normalization::fit(dataset, Scaling::Standard);
+    pub(super) fn new(dataset: &Dataset, most: usize, seed: u64) -> Result<Self> {
+        let scaling = Normalization::fit(dataset, Scaling::Standard)?;
         let size = dataset.state_size();
         let mut scaled = vec![0.0; dataset.states().len()];
         for (row, target) in scaled.chunks_exact_mut(size).enumerate() {
@@ -43,7 +44,7 @@ impl Cover {
             gaps.zip(0..).fold(first, |best, next| if next.0 < best.0 { next } else { best }).1
         };
         let owners = scaled.par_chunks_exact(size).map(nearest).collect();
-        Self { rows, owners, scaling, points, squared_radius }
+        Ok(Self { rows, owners, scaling, points, squared_radius })
     }
 
     /// The nearest stand-in of `state`, and all within the radius of the cover.
@@ -95,7 +96,7 @@ mod tests {
         let states: Vec<f32> =
             (0..121).flat_map(|at| [(at % 11) as f32, (at / 11) as f32]).collect();
         let dataset = Dataset::new(states, 2, None, &[121]).unwrap();
-        let cover = Cover::new(&dataset, 9, 3);
+        let cover = Cover::new(&dataset, 9, 3).unwrap();
         assert_eq!(cover.rows.len(), 9);
         let point = |place: usize| &cover.points[2 * place..][..2];
         for place in 0..9 {
@@ -118,7 +119,7 @@ mod tests {
     fn a_cover_of_few_different_states_stops_at_them() {
         let states = [0.0f32, 1.0, 0.0, 1.0, 5.0, 5.0].to_vec();
         let dataset = Dataset::new(states, 1, None, &[6]).unwrap();
-        let cover = Cover::new(&dataset, 100, 0);
+        let cover = Cover::new(&dataset, 100, 0).unwrap();
         assert_eq!(cover.rows.len(), 3);
         assert_eq!(cover.owners[0], cover.owners[2]);
         assert_eq!(cover.near(&[0.9]).len(), 1);

@@ -97,13 +97,14 @@ struct Support {
 }
 
 impl<'d, D: Distance> Graph<'d, D> {
-    /// Builds the graph of `dataset`.
+    /// Builds the graph of `dataset`, or where it stays in a file of a sample that fits into memory.
     ///
     /// # Errors
     /// Settings without extent, or states of another size than the distance's.
     pub fn new(distance: &'d D, dataset: &Dataset, settings: Settings) -> Result<Self> {
         check(&settings, distance.state_size(), dataset.state_size())?;
-        let cover = Cover::new(dataset, settings.nodes, settings.seed);
+        let dataset = &*dataset.in_memory()?;
+        let cover = Cover::new(dataset, settings.nodes, settings.seed)?;
         let states: Vec<f32> =
             cover.rows.iter().flat_map(|&row| dataset.state(row).iter().copied()).collect();
         let embedded = distance.embed(&states);

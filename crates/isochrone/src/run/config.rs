@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::algorithms;
-use crate::data::{Features, Scaling};
+use crate::data::{Features, Memory, Scaling};
 use crate::error::{Error, Result, nearest};
 use crate::simulate::World;
 use crate::train::Settings;
@@ -64,8 +64,16 @@ pub struct DataConfig {
     /// always sees whole states.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policy_goal: Vec<usize>,
-    /// The share of trajectories held out; 0 trains on all.
+    /// The share of trajectories held out, where no other data are; 0 trains on all.
     pub validation: f64,
+    /// A file of trajectories to validate on, or `none`; where this is not given and `validation` is
+    /// not 0, `a-val.npz` beside `a.npz` is taken, and all of `a.npz` is trained on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<String>,
+    /// The memory that data may take, such as `4 GiB`; none takes half of what the machine has left.
+    /// It decides where rows lie, and no result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
 }
 
 impl Default for DataConfig {
@@ -79,6 +87,8 @@ impl Default for DataConfig {
             features: Features::None,
             policy_goal: Vec::new(),
             validation: 0.1,
+            held_out: None,
+            memory: None,
         }
     }
 }
@@ -224,7 +234,13 @@ impl RunConfig {
         self.discount.or_else(of_world).unwrap_or(FILE_DISCOUNT)
     }
 
-    /// The dotted keys in which two configs differ.
+    /// The config without what decides no result: a run may go on with another of these.
+    pub(super) fn identity(&self) -> Self {
+        let data = DataConfig { memory: None, ..self.data.clone() };
+        Self { data, ..self.clone() }
+    }
+
+    /// The dotted keys in which two configs differ, those that decide a result.
     ///
     /// # Errors
     /// As [`RunConfig::to_toml`].
@@ -233,7 +249,7 @@ impl RunConfig {
             Value::try_from(config).map_err(|error| Error::input(error.to_string()))
         };
         let mut keys = Vec::new();
-        differ("", &table(self)?, &table(other)?, &mut keys);
+        differ("", &table(&self.identity())?, &table(&other.identity())?, &mut keys);
         Ok(keys)
     }
 

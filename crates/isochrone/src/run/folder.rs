@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{RunConfig, Source};
-use crate::checkpoint::{Disk, Lock, Snapshot, fingerprint, latest, write_whole};
+use super::RunConfig;
+use crate::checkpoint::{Disk, Lock, Snapshot, latest, write_whole};
+use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::model::Model;
 
@@ -44,7 +45,7 @@ pub(super) fn check(config: &RunConfig, folder: &Path) -> Result<()> {
 /// Writes config and provenance into a new folder.
 pub(super) fn claim(
     config: &RunConfig,
-    source: &Source,
+    (dataset, data): (&Dataset, &str),
     device: &str,
     folder: &Path,
 ) -> Result<()> {
@@ -54,12 +55,11 @@ pub(super) fn claim(
     if folder.join(CONFIG).exists() {
         return Ok(());
     }
-    let data = fingerprint(&source.dataset);
     let provenance = Provenance {
         version: env!("CARGO_PKG_VERSION"),
-        data: &data,
-        data_rows: source.dataset.rows(),
-        data_trajectories: source.dataset.trajectories(),
+        data,
+        data_rows: dataset.rows(),
+        data_trajectories: dataset.trajectories(),
         device,
     };
     let provenance = toml::to_string(&provenance)

@@ -16,6 +16,7 @@ pub mod compare;
 mod config;
 mod folder;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -23,7 +24,7 @@ pub use config::{ActionKind, DataConfig, EvaluationConfig, RunConfig, preset};
 pub use folder::{Listed, Status, list, newest_snapshot, open_model, read_config};
 
 use crate::checkpoint::{Disk, Files, Lock, Snapshot, fingerprint, latest, save_step};
-use crate::data::{self, Choices, Dataset, Normalization};
+use crate::data::{self, Choices, Dataset, Loaded, Memory, Normalization};
 use crate::engine::{Device, Hardware};
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, OverTraining, Success, success};
@@ -38,6 +39,62 @@ pub struct Source {
     pub dataset: Dataset,
     /// The world they come from.
     pub world: Option<Opened>,
+    /// Other trajectories to validate on; where there are none, some of the dataset are held out.
+    pub held_out: Option<Dataset>,
+    /// What a user should know about the data; one sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Source {
+    /// Trajectories alone.
+    pub fn new(dataset: Dataset) -> Self {
+        Self { dataset, world: None, held_out: None, notes: Vec::new() }
+    }
+
+    /// A name for the contents of the data, held-out ones included.
+    ///
+    /// # Errors
+    /// Data that stay in a file can no longer be read.
+    pub fn fingerprint(&self) -> Result<String> {
+        let name = fingerprint(&self.dataset)?;
+        let Some(held_out) = &self.held_out else { return Ok(name) };
+        let both = name + &fingerprint(held_out)?;
+        Ok(blake3::hash(both.as_bytes()).to_hex().to_string())
+    }
+
+    /// Normalized data to train and validate on, as the config says.
+    ///
+    /// # Errors
+    /// Too few trajectories to hold some out; data that stay in a file can no longer be read.
+    pub fn prepared(&self, config: &RunConfig) -> Result<Prepared> {
+        match &self.held_out {
+            None => prepare(config, &self.dataset),
+            Some(held_out) => normalized(config, self.dataset.clone(), Some(held_out.clone())),
+        }
+    }
+
+    /// The same with its trajectories in memory: where they stay in a file, a sample of them, and a
+    /// note says so.
+    ///
+    /// # Errors
+    /// The file can no longer be read.
+    pub fn sampled(mut self) -> Result<Self> {
+        let sample = match self.dataset.in_memory()? {
+            Cow::Borrowed(_) => return Ok(self),
+            Cow::Owned(sample) => sample,
+        };
+        self.notes.push(format!(
+            "{} of {} trajectories, drawn at random, stand for all: more do not fit into memory",
+            sample.trajectories(),
+            self.dataset.trajectories()
+        ));
+        if let Some(opened) = &mut self.world {
+            // Only files are too large, and a file's trajectories are of one family.
+            opened.families.truncate(sample.trajectories());
+        }
+        self.dataset = sample;
+        Ok(self)
+    }
 }
 
 /// A world that data were recorded in.
@@ -68,7 +125,7 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
         let environment = world.open();
         let Recording { dataset, families, family_names } = environment.generate(config.seed)?;
         let world = Some(Opened { world, environment, families, family_names });
-        return Ok(Source { dataset, world });
+        return Ok(Source { world, ..Source::new(dataset) });
     }
     let path = Path::new(&config.source);
     if !path.exists() {
@@ -76,13 +133,45 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
         return Err(Error::input(format!("no file and no world called `{}`", config.source))
             .hint(format!("name an .npz or .hdf5 file, or a world: {}", known.join(", "))));
     }
-    let dataset = data::open(path, &Choices::default())?.into_dataset()?;
+    let (dataset, mut notes, beside) = load(config, path)?;
+    let beside = beside.filter(|_| config.validation > 0.0);
+    let held_out = match (config.held_out.as_deref(), beside) {
+        (Some("none"), _) | (None, None) => None,
+        (Some(path), _) => Some(PathBuf::from(path)),
+        (None, Some(path)) => {
+            notes.push(format!("validated on {}, which lies beside the data", path.display()));
+            Some(path)
+        }
+    };
+    let held_out = held_out.map(|path| load_held_out(config, &path, &dataset)).transpose()?;
+    let world = config.recorded_in.map(|world| recorded_in(world, &dataset, path)).transpose()?;
+    Ok(Source { dataset, world, held_out, notes })
+}
+
+/// Trajectories of a file, what is to be said of them, and the held-out ones that lie beside it.
+fn load(config: &DataConfig, path: &Path) -> Result<(Dataset, Vec<String>, Option<PathBuf>)> {
+    let memory = config.memory.unwrap_or_else(Memory::usual);
+    let Loaded { dataset, notes, held_out, .. } = data::load(path, &Choices::default(), memory)?;
     let dataset = match config.actions {
         ActionKind::Auto => dataset,
         ActionKind::OneHot => dataset.declared_one_hot().map_err(|error| error.in_file(path))?,
     };
-    let world = config.recorded_in.map(|world| recorded_in(world, &dataset, path)).transpose()?;
-    Ok(Source { dataset, world })
+    Ok((dataset, notes, held_out))
+}
+
+/// Held-out trajectories, whose states and actions must be like those of `dataset`.
+fn load_held_out(config: &DataConfig, path: &Path, dataset: &Dataset) -> Result<Dataset> {
+    let (held_out, ..) = load(config, path)?;
+    let sizes = |data: &Dataset| (data.state_size(), data.action_size());
+    let (found, expected) = (sizes(&held_out), sizes(dataset));
+    if found != expected || held_out.choices() != dataset.choices() {
+        return Err(Error::input(format!(
+            "held-out states and actions of {found:?} numbers, those trained on have {expected:?}"
+        ))
+        .in_file(path)
+        .hint("name another file, or set `data.held_out = \"none\"`"));
+    }
+    Ok(held_out)
 }
 
 /// The world that the data of a file are said to come from.
@@ -104,14 +193,22 @@ fn recorded_in(world: World, dataset: &Dataset, path: &Path) -> Result<Opened> {
 /// Splits and normalizes data as the config says.
 ///
 /// # Errors
-/// Too few trajectories to hold some out.
+/// Too few trajectories to hold some out; data that stay in a file can no longer be read.
 pub fn prepare(config: &RunConfig, dataset: &Dataset) -> Result<Prepared> {
     let (training, validation) = dataset.split(config.data.validation, config.data.seed)?;
+    normalized(config, training, validation)
+}
+
+fn normalized(
+    config: &RunConfig,
+    training: Dataset,
+    validation: Option<Dataset>,
+) -> Result<Prepared> {
     let features = &config.data.features;
-    features.check(dataset.state_size())?;
+    features.check(training.state_size())?;
     let goal = &config.data.policy_goal;
-    Normalization::check_policy_goal(goal, dataset.state_size())?;
-    let normalization = Normalization::fit(&training, config.data.scaling)
+    Normalization::check_policy_goal(goal, training.state_size())?;
+    let normalization = Normalization::fit(&training, config.data.scaling)?
         .with(features.clone())
         .with_policy_goal(goal.clone());
     let radius = config.data.world().map(|world| world.open().radius());
@@ -185,7 +282,7 @@ pub fn execute(
     let hardware = hardware.into();
     let _lock = Lock::take(folder)?;
     folder::check(config, folder)?;
-    let data = prepare(config, &source.dataset)?;
+    let data = source.prepared(config)?;
     let (seed, discount) = (config.seed, config.discount());
     let trainer =
         Trainer::new(&config.algorithm, &config.train, &data, discount, seed, hardware.clone())?;
@@ -200,14 +297,14 @@ pub fn execute(
         config,
         source,
         folder,
-        data: fingerprint(&source.dataset),
+        data: source.fingerprint()?,
         tasks: tasks(config, source)?,
         trainer,
         success: None,
     };
     session.begin(origin, observer)?;
     // Only now: a command that was refused leaves the folder free for the mended one.
-    folder::claim(config, source, &device, folder)?;
+    folder::claim(config, (&source.dataset, &session.data), &device, folder)?;
     hardware.threads.enter(|| session.go_on(observer))
 }
 
@@ -232,7 +329,7 @@ struct Ledgers {
 impl Session<'_> {
     /// What a checkpoint remembers of the config it belongs to.
     fn config_hash(&self) -> Result<String> {
-        Ok(blake3::hash(self.config.to_toml()?.as_bytes()).to_hex().to_string())
+        Ok(blake3::hash(self.config.identity().to_toml()?.as_bytes()).to_hex().to_string())
     }
 
     fn checkpoints(&self) -> PathBuf {

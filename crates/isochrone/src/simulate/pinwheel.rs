@@ -204,18 +204,30 @@ impl Environment for Pinwheel {
     /// 0.03 of a centre line, start and goal more than 0.1 apart. From the ring every goal can be
     /// reached along recorded motion; from inside a spur none can, so no task starts there.
     fn tasks(&self, seed: u64, count: usize, data: &Dataset) -> Result<Vec<Task>> {
-        let starts: Vec<Point> = (0..data.rows())
-            .map(|row| point(data.state(row)))
-            .filter(|&state| sides(state).next().is_some())
-            .collect();
-        if starts.is_empty() {
+        let mut on_ring = 0;
+        each_on_ring(data, |_| on_ring += 1)?;
+        if on_ring == 0 {
             return Err(Error::input("no recorded state lies on the ring of the pinwheel")
                 .hint("evaluate with data recorded in this world"));
         }
         let stream = Stream::new(seed, TASKS);
+        // Which of the states on the ring each task starts from; of all states only these are kept.
+        let place = |index: u32| stream.draws(0, index).below(on_ring);
+        let mut starts: Vec<(u32, Point)> =
+            (0..count as u32).map(|index| (place(index), [0.0; 2])).collect();
+        starts.sort_unstable_by_key(|&(place, _)| place);
+        let (mut passed, mut next) = (0, 0);
+        each_on_ring(data, |state| {
+            while starts.get(next).is_some_and(|&(place, _)| place == passed) {
+                starts[next].1 = state;
+                next += 1;
+            }
+            passed += 1;
+        })?;
         let draw = |index| {
             let mut draws = stream.draws(0, index);
-            let start = starts[draws.below(starts.len() as u32) as usize];
+            let place = draws.below(on_ring);
+            let start = starts[starts.partition_point(|&(other, _)| other < place)].1;
             let goal = loop {
                 let goal = held([draws.uniform(), draws.uniform()]);
                 if offset(goal) <= GOAL_OFFSET && distance(start, goal) > LEAST_GAP {
@@ -230,6 +242,15 @@ impl Environment for Pinwheel {
         };
         Ok((0..count as u32).map(draw).collect())
     }
+}
+
+/// Gives every recorded state that lies on the ring to `take`.
+fn each_on_ring(data: &Dataset, mut take: impl FnMut(Point)) -> Result<()> {
+    data.each_states(|states| {
+        let states = states.chunks_exact(2).map(point);
+        states.filter(|&state| sides(state).next().is_some()).for_each(&mut take);
+        Ok(())
+    })
 }
 
 /// How a step came about.

@@ -95,7 +95,7 @@ impl Referee {
     pub fn new(world: &Pinwheel, data: &Dataset, discount: f64) -> Result<Self> {
         let cells = Cells::new();
         let process = process(world, &cells, discount)?;
-        let visits = Visits::new(&cells, data, discount);
+        let visits = Visits::new(&cells, &*data.in_memory()?, discount);
         Ok(Self { cells, process, visits, chains: OnceLock::new() })
     }
 

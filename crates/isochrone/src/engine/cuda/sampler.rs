@@ -6,7 +6,7 @@ use super::queue::{Argument, Launch};
 use crate::data::sampler::{
     Column, End, First, NOISE_PURPOSE, ORDER_PURPOSE, ROWS_PURPOSE, Rows, RowsId, Sampler, Tables,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 pub(super) const SOURCE: &str = include_str!("sampler.cu");
 
@@ -244,6 +244,12 @@ impl Drawing {
 /// they were recorded where a column compares them.
 fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<Memory>)> {
     let dataset = tables.dataset;
+    if let Some(path) = dataset.stays_in() {
+        return Err(Error::memory("the data are too large for memory and stay in the file")
+            .in_file(path)
+            .hint("train on the CPU with `--device cpu`, or raise `data.memory`"));
+    }
+    let starts: Vec<u32> = (0..dataset.starts()).map(|index| dataset.start(index) as u32).collect();
     let last_rows: Vec<u32> = (0..dataset.rows()).map(|row| dataset.last_row(row) as u32).collect();
     let compared = |column: &Column| matches!(column, Column::Reached(_, _, Some(_)));
     let states = if tables.columns.iter().any(compared) { dataset.states() } else { &[] };
@@ -253,7 +259,7 @@ fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<Memory>)>
         machine.filled(states)?,
         machine.filled(dataset.actions())?,
         machine.filled(&last_rows)?,
-        machine.filled(tables.starts)?,
+        machine.filled(&starts)?,
         machine.filled(tables.cumulative)?,
         machine.filled(tables.waypoints)?,
     ];
@@ -268,7 +274,7 @@ fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<Memory>)>
         cumulative: address(6),
         waypoints: address(7),
         rows: dataset.rows() as u32,
-        start_count: tables.starts.len() as u32,
+        start_count: starts.len() as u32,
         table: tables.cumulative.len() as u32,
         waypoint_table: tables.waypoints.len() as u32,
         state_size: dataset.state_size() as u32,

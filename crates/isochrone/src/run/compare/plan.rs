@@ -7,7 +7,7 @@ use super::{Sheet, agree, extraction, runs};
 use crate::algorithms;
 use crate::engine::Threads;
 use crate::error::{Error, Result, nearest};
-use crate::run::{DataConfig, RunConfig, Source, open_source, prepare, preset};
+use crate::run::{DataConfig, RunConfig, Source, open_source, preset};
 use crate::simulate::World;
 use crate::train::Trainer;
 
@@ -234,7 +234,7 @@ impl Plan {
         }
         self.open(&config.data)?;
         let Some(source) = self.source(config) else { return Ok(()) };
-        let data = prepare(config, &source.dataset)?;
+        let data = source.prepared(config)?;
         let (seed, discount) = (config.seed, config.discount());
         let threads = Threads::default();
         Trainer::new(&config.algorithm, &config.train, &data, discount, seed, threads).map(drop)

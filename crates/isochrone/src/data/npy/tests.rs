@@ -1,0 +1,151 @@
+//! Headers and numbers, sound and not.
+
+use super::*;
+
+fn array(text: &str, data: &[u8]) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend([1, 0]);
+    bytes.extend((text.len() as u16).to_le_bytes());
+    bytes.extend(text.as_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+fn read(bytes: &[u8]) -> Result<(Header, Vec<f32>)> {
+    let mut reader = bytes;
+    let header = header(&mut reader, "states", bytes.len() as u64)?;
+    let values = numbers(&mut reader, &header, "states")?;
+    Ok((header, values))
+}
+
+fn complaint(text: &str, data: &[u8]) -> String {
+    read(&array(text, data)).unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_written_is_read_and_aligned_to_64_bytes() {
+    let mut bytes = Vec::new();
+    write_header(&mut bytes, Item::Float32, &[2, 3]).unwrap();
+    assert_eq!(bytes.len() % 64, 0);
+    write_numbers(&mut bytes, &[0.0, -1.5, 2.0, 3.0, f32::MIN_POSITIVE, 1e30]).unwrap();
+    let (header, values) = read(&bytes).unwrap();
+    assert_eq!((header.item, header.shape), (Item::Float32, vec![2, 3]));
+    assert_eq!(values, [0.0, -1.5, 2.0, 3.0, f32::MIN_POSITIVE, 1e30]);
+}
+
+#[test]
+fn keys_in_any_order_and_both_quotes_are_read() {
+    let text = r#"{"shape":(1,) , 'fortran_order' :False,"descr":'<f4'}   "#;
+    assert_eq!(read(&array(text, &1.5f32.to_le_bytes())).unwrap().1, [1.5]);
+}
+
+#[test]
+fn a_header_outside_the_grammar_is_refused() {
+    for text in [
+        "",
+        "{",
+        "{}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}",
+        "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': False 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x",
+        "{'descr': '<f4', 'shape': (1,)}",
+        "{'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': False}",
+    ] {
+        let error = complaint(text, &[0; 4]);
+        assert!(error.contains("`states` has a header that is not numpy's"), "{text}: {error}");
+    }
+}
+
+#[test]
+fn each_claim_that_cannot_be_kept_has_its_own_message() {
+    let of = |item: &str, shape: &str| {
+        complaint(
+            &format!("{{'descr': {item}, 'fortran_order': False, 'shape': {shape}, }}"),
+            &[0; 8],
+        )
+    };
+    assert!(of("'|O'", "(1,)").contains("Python objects"));
+    assert!(of("'|O'", "(1,)").contains("numpy.savez(file, states=…, terminals=…)"));
+    assert!(of("[('a', '<f4'), ('b', '<f4')]", "(1,)").contains("expected one of"));
+    assert!(of("'>f4'", "(2,)").contains("dtype `>f4`"));
+    assert!(of("'<i4'", "(2,)").contains("expected `<f4` or `<f8`"));
+    assert!(of("'<f4'", "(1,1,1,1,1,1,1,1,2)").contains("9 dimensions"));
+    assert!(of("'<f4'", "(4294967296, 4294967296)").contains("more bytes than can be"));
+    assert!(of("'<f4'", "(99999999999999999999999, 2)").contains("more bytes than can be"));
+    assert!(of("'<f4'", "(1099511627776,)").contains("4398046511104 bytes, but holds 8"));
+    assert!(of("'<f4'", "(1,)").contains("4 bytes, but holds 8"));
+}
+
+#[test]
+fn fortran_order_is_refused_with_the_way_out() {
+    let text = "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2), }";
+    assert!(complaint(text, &[0; 8]).contains("numpy.ascontiguousarray(states)"));
+    let one = "{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }";
+    assert_eq!(read(&array(one, &[0; 8])).unwrap().1, [0.0, 0.0]);
+}
+
+#[test]
+fn versions_and_header_lengths_are_bounded() {
+    let text = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }";
+    let mut bytes = array(text, &[0; 4]);
+    bytes[6] = 4;
+    assert!(read(&bytes).unwrap_err().to_string().contains("npy version `4.0`"));
+    // Thirteen bytes that claim a header of four gigabytes.
+    let error = read(b"\x93NUMPY\x02\x00\xff\xff\xff\xff{").unwrap_err().to_string();
+    assert!(error.contains("claims a header of 4294967295 bytes"), "{error}");
+}
+
+#[test]
+fn wide_numbers_are_narrowed_only_where_they_stay_finite() {
+    let text = "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2), }";
+    let data = |value: f64| [0.1f64.to_le_bytes(), value.to_le_bytes()].concat();
+    assert_eq!(read(&array(text, &data(-2.5))).unwrap().1, [0.1, -2.5]);
+    let error = complaint(text, &data(1e300));
+    assert_eq!(
+        error,
+        "`states` row 0 column 1 is `1e300`, too large for 32 bits; hint: scale the column, or drop \
+         the row"
+    );
+}
+
+#[test]
+fn flags_are_read_from_every_dtype_and_must_be_0_or_1() {
+    for (item, width) in [("|b1", 1), ("|u1", 1), ("<i4", 4), ("<i8", 8)] {
+        let text = format!("{{'descr': '{item}', 'fortran_order': False, 'shape': (3,), }}");
+        let mut data = vec![0; 3 * width];
+        data[width] = 1;
+        let read = |data: &[u8]| {
+            let bytes = array(&text, data);
+            let mut reader = &bytes[..];
+            let header = header(&mut reader, "terminals", bytes.len() as u64).unwrap();
+            flags(&mut reader, &header, "terminals")
+        };
+        assert_eq!(read(&data).unwrap(), [false, true, false]);
+        data[2 * width] = 2;
+        let error = read(&data).unwrap_err().to_string();
+        assert!(error.starts_with("`terminals` row 2 is `2`, expected 0 or 1"), "{error}");
+    }
+}
+
+#[test]
+fn without_a_checksum_every_truncation_and_flip_gives_an_error_or_as_many_numbers() {
+    let mut bytes = Vec::new();
+    write_header(&mut bytes, Item::Float32, &[3, 2]).unwrap();
+    write_numbers(&mut bytes, &[1.0; 6]).unwrap();
+    for length in 0..bytes.len() {
+        assert!(read(&bytes[..length]).is_err(), "{length} bytes");
+    }
+    for bit in 0..bytes.len() * 8 {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        if let Ok((header, values)) = read(&bytes) {
+            assert_eq!(header.shape.iter().product::<usize>(), values.len(), "bit {bit}");
+            assert!(values.len() <= 6, "bit {bit}");
+        }
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+}

@@ -1,0 +1,234 @@
+//! Plain, unpacked npz with OGBench's keys: the whole file, or none and what was there before.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+
+use super::{ACTIONS, STATES, TERMINALS};
+use crate::data::{Dataset, npy};
+use crate::error::{Error, Result};
+
+/// Room for headers when deciding whether an entry needs 64-bit sizes.
+const LARGE_ENTRY: usize = u32::MAX as usize - (1 << 16);
+
+/// Writes a dataset as plain, unpacked npz, with OGBench's keys: the whole file, or none and what
+/// was there before.
+///
+/// The bytes are a function of the dataset alone.
+///
+/// # Errors
+/// [`Error::Disk`] where the system refuses; data that stay in a file can no longer be read.
+pub fn write(path: &Path, dataset: &Dataset) -> Result<()> {
+    write_with(path, dataset, &[])
+}
+
+/// An array beside the dataset's own: its key, the numbers in a row, and its rows.
+pub type Further<'a> = (&'a str, usize, &'a [f32]);
+
+/// As [`write`], with `further` arrays beside the dataset's own.
+///
+/// # Errors
+/// As [`write`].
+///
+/// # Panics
+/// Where an array has not as many rows as the dataset.
+pub fn write_with(path: &Path, dataset: &Dataset, further: &[Further<'_>]) -> Result<()> {
+    let mut writer = Writer::create(path)?;
+    let (rows, size) = (dataset.rows(), dataset.action_size());
+    writer.states([rows, dataset.state_size()], |take| dataset.each_states(take))?;
+    if dataset.choices().is_some() {
+        writer.choices(rows, |take| {
+            dataset.each_actions(|actions| {
+                actions.chunks_exact(size).try_for_each(|row| {
+                    take(row.iter().position(|&x| x == 1.0).unwrap_or_default() as u32)
+                })
+            })
+        })?;
+    } else if size > 0 {
+        writer.actions([rows, size], |take| dataset.each_actions(take))?;
+    }
+    for &(key, width, values) in further {
+        assert_eq!(values.len(), rows * width, "`{key}` beside {rows} rows");
+        writer.matrix(key, [rows, width], |take| take(values))?;
+    }
+    writer.finish(dataset.lengths())
+}
+
+/// Writes an archive array by array; without [`Writer::finish`] nothing stays.
+pub(in crate::data) struct Writer {
+    archive: Option<ZipWriter<Held>>,
+    path: PathBuf,
+    temporary: PathBuf,
+}
+
+/// Takes numbers, some at a time.
+type Take<'a> = &'a mut dyn FnMut(&[f32]) -> Result<()>;
+
+impl Writer {
+    /// Begins the file that will stand at `path`.
+    pub(in crate::data) fn create(path: &Path) -> Result<Self> {
+        let temporary = beside(path);
+        let file = File::create(&temporary).map_err(|error| Error::disk("write", path, error))?;
+        let file = BufWriter::with_capacity(1 << 20, file);
+        let archive = Some(ZipWriter::new(Held { file, position: 0, failed: None }));
+        Ok(Self { archive, path: path.to_path_buf(), temporary })
+    }
+
+    /// Writes the states; `fill` gives them to what it is handed.
+    pub(in crate::data) fn states(
+        &mut self,
+        shape: [usize; 2],
+        fill: impl FnOnce(Take<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.matrix(STATES[1], shape, fill)
+    }
+
+    /// Writes actions of real numbers.
+    pub(in crate::data) fn actions(
+        &mut self,
+        shape: [usize; 2],
+        fill: impl FnOnce(Take<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.matrix(ACTIONS, shape, fill)
+    }
+
+    fn matrix(
+        &mut self,
+        key: &str,
+        shape: [usize; 2],
+        fill: impl FnOnce(Take<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.start(key, npy::Item::Float32, &shape)?;
+        let mut written = 0;
+        fill(&mut |numbers| {
+            written += numbers.len();
+            self.put(|archive| npy::write_numbers(archive, numbers))
+        })?;
+        assert_eq!(written, shape[0] * shape[1], "numbers of `{key}`");
+        Ok(())
+    }
+
+    /// Writes which action each row took.
+    pub(in crate::data) fn choices(
+        &mut self,
+        rows: usize,
+        fill: impl FnOnce(&mut dyn FnMut(u32) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        self.start(ACTIONS, npy::Item::Int64, &[rows])?;
+        fill(&mut |choice| self.put(|archive| archive.write_all(&i64::from(choice).to_le_bytes())))
+    }
+
+    /// Writes where trajectories end and puts the file in its place.
+    pub(in crate::data) fn finish(mut self, lengths: impl Iterator<Item = usize>) -> Result<()> {
+        let mut ends = Vec::new();
+        for length in lengths.filter(|&length| length > 0) {
+            ends.resize(ends.len() + length - 1, 0);
+            ends.push(1);
+        }
+        self.start(TERMINALS, npy::Item::Bool, &[ends.len()])?;
+        self.put(|archive| archive.write_all(&ends))?;
+        let refused = |action, error| Error::disk(action, &self.path, error);
+        let archive = self.archive.take().ok_or_else(|| refused("write", gone()))?;
+        archive
+            .finish()
+            .map_err(io::Error::from)
+            .and_then(Held::close)
+            .map_err(|error| refused("write", error))?;
+        std::fs::rename(&self.temporary, &self.path).map_err(|error| refused("rename", error))?;
+        sync_folder_of(&self.path).map_err(|error| refused("sync the folder of", error))
+    }
+
+    fn start(&mut self, key: &str, item: npy::Item, shape: &[usize]) -> Result<()> {
+        let bytes = shape.iter().product::<usize>() * item.bytes();
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Stored)
+            .large_file(bytes > LARGE_ENTRY);
+        self.put(|archive| {
+            archive.start_file(format!("{key}.npy"), options)?;
+            npy::write_header(archive, item, shape)
+        })
+    }
+
+    fn put(&mut self, work: impl FnOnce(&mut ZipWriter<Held>) -> io::Result<()>) -> Result<()> {
+        let archive = self.archive.as_mut().ok_or_else(gone);
+        archive.and_then(work).map_err(|error| Error::disk("write", &self.path, error))
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the archive is closed")
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // After a rename there is none; the first error is the one to tell, and a leftover is
+        // overwritten by the next write.
+        std::fs::remove_file(&self.temporary).ok();
+    }
+}
+
+/// A name in the same folder that no other process takes.
+pub(super) fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.tmp", std::process::id()));
+    path.with_file_name(name)
+}
+
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// A file that holds its first error until it is closed: the `zip` crate's writer would print it
+/// when dropped.
+struct Held {
+    file: BufWriter<File>,
+    position: u64,
+    failed: Option<io::Error>,
+}
+
+impl Held {
+    /// Everything on the disk, or the first error.
+    fn close(self) -> io::Result<()> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all(),
+        }
+    }
+
+    fn attempt(&mut self, work: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
+        if self.failed.is_none() {
+            self.failed = work(&mut self.file).err();
+        }
+    }
+}
+
+impl Write for Held {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.attempt(|file| file.write_all(bytes));
+        self.position += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.attempt(Write::flush);
+        Ok(())
+    }
+}
+
+impl Seek for Held {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        if let SeekFrom::Start(position) = to {
+            self.position = position;
+        }
+        let mut reached = self.position;
+        self.attempt(|file| file.seek(to).map(|position| reached = position));
+        self.position = reached;
+        Ok(reached)
+    }
+}

@@ -1,0 +1,136 @@
+//! Parts of a dataset: whole trajectories, held out by a share or drawn as many as fit into memory.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::store::{Disk, Numbers, Store};
+use super::{Dataset, first_rows};
+use crate::error::{Error, Result};
+use crate::random::{Purpose, Stream};
+
+const SPLIT_PURPOSE: Purpose = Purpose(8);
+/// The draws that choose the trajectories of a sample.
+const SAMPLE_PURPOSE: Purpose = Purpose(10);
+
+impl Dataset {
+    /// Splits by trajectory: whole trajectories, a share of about `validation` of them, are held out.
+    ///
+    /// # Errors
+    /// A share above zero needs at least two trajectories with two rows on either side.
+    pub fn split(&self, validation: f64, seed: u64) -> Result<(Self, Option<Self>)> {
+        if validation == 0.0 {
+            return Ok((self.clone(), None));
+        }
+        let mut order = self.shuffled(&Stream::new(seed, SPLIT_PURPOSE));
+        if order.len() < 2 {
+            return Err(Error::input(format!(
+                "{} trajectory with two rows or more, a validation split needs two",
+                order.len()
+            ))
+            .hint("set `data.validation = 0` to train on all of it"));
+        }
+        let held = ((order.len() as f64 * validation).round() as usize).clamp(1, order.len() - 1);
+        let sides = [order.split_off(held), order].map(|mut side| {
+            side.sort_unstable();
+            self.select(&side)
+        });
+        let [training, validation] = sides;
+        Ok((training, Some(validation)))
+    }
+
+    /// The trajectories that have two rows or more, in the order of their draws.
+    fn shuffled(&self, stream: &Stream) -> Vec<usize> {
+        let long = (0..self.trajectories()).filter(|&index| self.trajectory(index).len() > 1);
+        let mut order: Vec<(u32, usize)> =
+            long.map(|index| (stream.block(0, index as u32)[0], index)).collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, index)| index).collect()
+    }
+
+    /// The dataset of the trajectories `chosen`.
+    fn select(&self, chosen: &[usize]) -> Self {
+        let lengths: Vec<usize> =
+            chosen.iter().map(|&index| self.trajectory(index).len()).collect();
+        let store = match &self.store {
+            Store::Memory(numbers) => {
+                let rows = |values: &[f32], size: usize| {
+                    let of = |&index: &usize| {
+                        let rows = self.trajectory(index);
+                        &values[rows.start * size..rows.end * size]
+                    };
+                    chosen.iter().map(of).collect::<Vec<_>>().concat()
+                };
+                let states = rows(&numbers.states, self.state_size);
+                let actions = rows(&numbers.actions, self.action_size);
+                Store::Memory(Arc::new(Numbers { states, actions }))
+            }
+            Store::Disk(disk) => Store::Disk(Disk {
+                origins: chosen.iter().map(|&index| disk.origins[index]).collect(),
+                standard: Arc::default(),
+                ..disk.clone()
+            }),
+        };
+        let (rows, first_rows) = (lengths.iter().sum(), first_rows(&lengths));
+        Self { rows, first_rows, store, ..self.clone() }
+    }
+
+    /// The same data in memory: themselves, or where they stay in a file as many whole trajectories,
+    /// drawn at random, as may be taken; of a single one that is too long its beginning.
+    ///
+    /// # Errors
+    /// The file can no longer be read.
+    pub fn in_memory(&self) -> Result<Cow<'_, Self>> {
+        let Store::Disk(disk) = &self.store else { return Ok(Cow::Borrowed(self)) };
+        let row_bytes = 4 * (self.state_size + self.action_size) as u64;
+        let most = usize::try_from(disk.memory / 2 / row_bytes).unwrap_or(usize::MAX).max(2);
+        let (mut chosen, mut rows) = (Vec::new(), 0);
+        for index in self.shuffled(&Stream::new(0, SAMPLE_PURPOSE)) {
+            rows += self.trajectory(index).len();
+            if rows > most && !chosen.is_empty() {
+                break;
+            }
+            chosen.push(index);
+        }
+        chosen.sort_unstable();
+        let mut sample = self.select(&chosen);
+        // Of one that alone is too long the beginning is taken.
+        sample.rows = sample.rows.min(most);
+        let (mut states, mut actions) = (Vec::new(), Vec::new());
+        sample.each_states(|numbers| {
+            states.extend_from_slice(numbers);
+            Ok(())
+        })?;
+        sample.each_actions(|numbers| {
+            actions.extend_from_slice(numbers);
+            Ok(())
+        })?;
+        let store = Store::Memory(Arc::new(Numbers { states, actions }));
+        Ok(Cow::Owned(Self { store, ..sample }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_split_keeps_trajectories_whole_and_loses_none() {
+        let states: Vec<f32> = (0..30).map(|x| x as f32).collect();
+        let dataset = Dataset::new(states, 1, None, &[5, 5, 1, 9, 10]).unwrap();
+        let (training, validation) = dataset.split(0.25, 1).unwrap();
+        let validation = validation.unwrap();
+        assert_eq!(training.rows() + validation.rows(), 29, "the one-row trajectory is dropped");
+        assert_eq!(training.trajectories() + validation.trajectories(), 4);
+        for side in [&training, &validation] {
+            for index in 0..side.trajectories() {
+                let rows = side.trajectory(index);
+                let first = side.state(rows.start)[0];
+                assert!(
+                    rows.clone().all(|row| side.state(row)[0] - first == (row - rows.start) as f32)
+                );
+            }
+        }
+        let one = Dataset::new(vec![0.0; 4], 1, None, &[4]).unwrap();
+        assert!(one.split(0.1, 1).unwrap_err().to_string().contains("data.validation"));
+    }
+}
