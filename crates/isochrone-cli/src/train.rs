@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::ProgressBar;
 use isochrone::algorithms::Phases;
-use isochrone::engine::{Hardware, Threads};
+use isochrone::engine::{Hardware, Seeds, Threads};
 use isochrone::evaluate::{OverTraining, Success};
 use isochrone::run::{self, Finished, Observer, Origin, RunConfig, Source};
 use isochrone::{Error, Result};
@@ -220,10 +220,14 @@ pub fn train_all(
     signals: &Signals,
 ) -> Result<Vec<Result<Finished>>> {
     let bars = Bars::new();
-    let at_once = threads.min(jobs.len());
+    // A GPU updates all seeds at once, so all of them must be there.
+    let at_once = if hardware.gpu.is_some() { jobs.len() } else { threads.min(jobs.len()) };
+    let seeds: Vec<u64> = jobs.iter().map(|(config, _)| config.seed).collect();
+    let hardware = Hardware { seeds: Some(Seeds::new(&seeds)), ..hardware.clone() };
     // A pool each: in a shared one a run that waits would be handed another run to do first.
-    let pools =
-        (0..at_once).map(|_| Threads::new(threads / at_once)).collect::<Result<Vec<_>>>()?;
+    let pools = (0..at_once)
+        .map(|_| Threads::new((threads / at_once).max(1)))
+        .collect::<Result<Vec<_>>>()?;
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
     let work = |pool: &Threads| {
@@ -234,7 +238,9 @@ pub fn train_all(
             let bar = bars.bar(&format!("train  {label}"), config.train.steps);
             let mut observer = Watch { bar: bar.clone(), signals: signals.clone() };
             let hardware = Hardware { threads: pool.clone(), ..hardware.clone() };
+            let seeds = hardware.seeds.clone();
             let result = run::execute(config, source, folder, origin, hardware, &mut observer);
+            seeds.iter().for_each(|seeds| seeds.leave(config.seed));
             bar.finish();
             if let Ok(mut results) = results.lock() {
                 results.push((at, result));

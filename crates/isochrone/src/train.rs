@@ -136,7 +136,7 @@ impl<'d> Trainer<'d> {
     pub fn executor(&mut self) -> Option<&mut Executor<f32>> {
         match &mut self.engine {
             Engine::Cpu(executor, _) => Some(executor),
-            Engine::Cuda(_) => None,
+            Engine::Cuda(..) => None,
         }
     }
 
@@ -155,12 +155,29 @@ impl<'d> Trainer<'d> {
     /// # Errors
     /// A loss is not a finite number; a GPU tells so when metrics or numbers are next asked for.
     pub fn update(&mut self) -> Result<()> {
-        self.engine.update(&self.sampler, self.seed, self.step)?;
-        if !self.engine.runs_ahead() {
-            diverged("training", self.engine.broken_update(self.step)?)?;
+        self.updates(self.step + 1)
+    }
+
+    /// Updates until `step` updates are done, or where a GPU runs until all of them are asked for.
+    ///
+    /// # Errors
+    /// As [`Trainer::update`].
+    pub fn updates(&mut self, step: u64) -> Result<()> {
+        while self.step < step {
+            let count = if self.on_gpu() { step - self.step } else { 1 };
+            self.engine.updates(&self.sampler, self.seed, (self.step, count))?;
+            if !self.on_gpu() {
+                diverged("training", self.engine.broken_update(self.step)?)?;
+            }
+            self.step += count;
         }
-        self.step += 1;
         Ok(())
+    }
+
+    /// The signal at which this run stops now, after one was received or not: several seeds on one
+    /// GPU stop at the same step.
+    pub fn stops(&self, signal: Option<i32>) -> Option<i32> {
+        self.engine.stops(self.step, signal)
     }
 
     /// Waits for updates that still run, and stops where one of them was broken.
@@ -191,17 +208,14 @@ impl<'d> Trainer<'d> {
         let names = self.engine.program().metrics();
         let done = self.step.saturating_sub(1);
         self.catch_up()?;
-        let mut row = Vec::new();
-        self.engine.metrics(done, &mut row)?;
+        let mut row = self.engine.metrics(done)?;
         if let Some((pass, value)) = self.engine.broken_gradient(done, &row) {
             let metric = format!("training/{pass}/gradient_norm");
             return Err(Error::Diverged { step: done, metric, value });
         }
         if let Some(sampler) = &self.held_out {
-            self.engine.evaluate(sampler, self.seed, done)?;
-            diverged("validation", self.engine.broken_loss(done)?)?;
-            let mut held_out = Vec::new();
-            self.engine.metrics(done, &mut held_out)?;
+            let (held_out, broken) = self.engine.held_out(sampler, self.seed, done)?;
+            diverged("validation", broken)?;
             let losses = names.iter().zip(held_out).filter(|(name, _)| name.ends_with("/loss"));
             row.extend(losses.map(|(_, value)| value));
         }
@@ -232,6 +246,7 @@ impl<'d> Trainer<'d> {
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         self.take(snapshot, &PARTS, |_| true)?;
         self.step = snapshot.step;
+        self.engine.stand_at(self.step);
         Ok(())
     }
 

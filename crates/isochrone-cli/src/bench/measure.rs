@@ -228,7 +228,7 @@ impl<'d> Replica<'d> {
     }
 
     fn update(&mut self) -> Result<()> {
-        self.sampler.fill(&mut self.batch, self.seed, self.step);
+        self.sampler.fill(&mut self.batch, self.seed, self.step)?;
         self.executor.update(&self.batch, self.step);
         if let Some((pass, value)) = self.executor.broken_loss(self.step) {
             let pass = pass.to_owned();

@@ -204,7 +204,8 @@ impl<'d> Sampler<'d> {
             }
             Column::Goal(choice, width) => {
                 for (target, &row) in numbers.chunks_exact_mut(width).zip(&batch.rows[choice.0]) {
-                    self.normalization.apply(&self.dataset.read_state(row as usize)?, &mut batch.seen);
+                    self.normalization
+                        .apply(&self.dataset.read_state(row as usize)?, &mut batch.seen);
                     let goal = self.normalization.of_goal(&batch.seen);
                     target.iter_mut().zip(goal).for_each(|(target, value)| *target = value);
                 }

@@ -1,5 +1,8 @@
 //! One face over the two executors: a run may stop on one and go on with the other.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::together::{Lockstep, Replica, Together};
 use super::{
     ArenaId, BrokenLoss, Chosen, CudaExecutor, Device, Executor, Gpu, Precision, Program, Threads,
 };
@@ -16,6 +19,91 @@ pub struct Hardware {
     pub gpu: Option<Gpu>,
     /// Whether the CPU takes over where the GPU cannot run a program.
     pub or_cpu: bool,
+    /// The seeds that a GPU updates at once; none runs every seed alone.
+    pub seeds: Option<Seeds>,
+}
+
+/// Seeds of one run that a GPU updates at once. Each trains in a thread of its own, and the GPU waits
+/// until all of them have begun or left.
+#[derive(Clone)]
+pub struct Seeds {
+    seeds: Arc<[u64]>,
+    gathered: Arc<Mutex<Gathered>>,
+}
+
+/// The executor, once the first seed has made it, and the seeds that left before.
+#[derive(Default)]
+struct Gathered {
+    together: Option<Arc<Together<CudaExecutor>>>,
+    left: Vec<usize>,
+}
+
+impl Seeds {
+    /// These seeds, of which none has begun.
+    pub fn new(seeds: &[u64]) -> Self {
+        Self { seeds: seeds.into(), gathered: Arc::default() }
+    }
+
+    /// A seed has ended, well or not; the others no longer wait for it.
+    pub fn leave(&self, seed: u64) {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = self.seeds.iter().position(|&other| other == seed) {
+            match &gathered.together {
+                Some(together) => together.leave(at),
+                None => gathered.left.push(at),
+            }
+        }
+    }
+
+    /// The run of a seed on the executor that `make` makes for all of them; the note is the maker's.
+    fn join(
+        &self,
+        seed: u64,
+        make: impl FnOnce(&[u64]) -> Result<CudaExecutor>,
+    ) -> Result<(Replica<CudaExecutor>, Option<String>)> {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut note = None;
+        let together = match &gathered.together {
+            Some(together) => together.clone(),
+            None => {
+                let executor = make(&self.seeds)?;
+                note = executor.note().map(str::to_owned);
+                let together = Together::new(executor);
+                gathered.left.drain(..).for_each(|at| together.leave(at));
+                gathered.together.insert(together).clone()
+            }
+        };
+        let at = self.seeds.iter().position(|&other| other == seed);
+        Ok((together.replica(at.expect("a seed of those that run together")), note))
+    }
+}
+
+impl Lockstep for CudaExecutor {
+    fn replicas(&self) -> usize {
+        self.replicas()
+    }
+
+    fn updates(&mut self, step: u64, count: u64) -> Result<()> {
+        self.updates(step, count)
+    }
+
+    fn set_state(&mut self, replica: usize, arena: ArenaId, state: &[Vec<f32>; 3]) -> Result<()> {
+        self.set_state(replica, arena, [&state[0], &state[1], &state[2]])
+    }
+
+    fn metrics(&mut self, replica: usize, step: u64) -> Result<Vec<f64>> {
+        let mut out = Vec::new();
+        self.metrics(replica, step, &mut out)?;
+        Ok(out)
+    }
+
+    fn evaluate(&mut self, step: u64) -> Result<()> {
+        self.evaluate(step)
+    }
+
+    fn broken_now(&self, replica: usize, step: u64) -> Result<Option<BrokenLoss>> {
+        self.broken_now(replica, step)
+    }
 }
 
 impl Hardware {
@@ -28,7 +116,7 @@ impl Hardware {
             Chosen::Cpu(reason) => (None, reason),
             Chosen::Cuda(gpu) => (Some(gpu), None),
         };
-        Ok((Self { threads, gpu, or_cpu: device == Device::Auto }, reason))
+        Ok((Self { threads, gpu, or_cpu: device == Device::Auto, seeds: None }, reason))
     }
 }
 
@@ -47,7 +135,7 @@ impl From<&Threads> for Hardware {
 /// An executor with the batch it reads.
 pub(crate) enum Engine {
     Cpu(Box<Executor<f32>>, Batch),
-    Cuda(Box<CudaExecutor>),
+    Cuda(Replica<CudaExecutor>, Box<Program<f32>>),
 }
 
 impl Engine {
@@ -63,13 +151,19 @@ impl Engine {
     ) -> Result<(Self, Option<String>)> {
         let mut note = None;
         if let Some(gpu) = &hardware.gpu {
-            let device = (gpu, Precision::Tf32);
-            match CudaExecutor::new(declare(), device, (training, held_out), &[seed]) {
-                Ok(executor) => {
-                    let note = executor.note().map(str::to_owned);
-                    return Ok((Self::Cuda(Box::new(executor)), note));
+            let seeds = hardware.seeds.clone().unwrap_or_else(|| Seeds::new(&[seed]));
+            let make = |seeds: &[u64]| {
+                let device = (gpu, Precision::Tf32);
+                CudaExecutor::new(declare(), device, (training, held_out), seeds)
+            };
+            match seeds.join(seed, make) {
+                Ok((replica, note)) => {
+                    return Ok((Self::Cuda(replica, Box::new(declare())), note));
                 }
-                Err(error) if hardware.or_cpu => note = Some(format!("the CPU is used: {error}")),
+                Err(error) if hardware.or_cpu => {
+                    seeds.leave(seed);
+                    note = Some(format!("the CPU is used: {error}"));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -82,47 +176,76 @@ impl Engine {
     pub fn program(&self) -> &Program<f32> {
         match self {
             Self::Cpu(executor, _) => executor.program(),
-            Self::Cuda(executor) => executor.program(),
+            Self::Cuda(_, program) => program,
         }
     }
 
     /// Whether an update may still run when it is asked for the next.
     pub fn runs_ahead(&self) -> bool {
-        matches!(self, Self::Cuda(_))
+        matches!(self, Self::Cuda(..))
     }
 
-    /// One update on the batch of (seed, step).
-    pub fn update(&mut self, sampler: &Sampler<'_>, seed: u64, step: u64) -> Result<()> {
+    /// Updates on the batches of (seed, step) for `count` steps; where they do not run ahead, one.
+    pub fn updates(
+        &mut self,
+        sampler: &Sampler<'_>,
+        seed: u64,
+        (step, count): (u64, u64),
+    ) -> Result<()> {
         match self {
             Self::Cpu(executor, batch) => {
                 sampler.fill(batch, seed, step)?;
                 executor.update(batch, step);
                 Ok(())
             }
-            Self::Cuda(executor) => executor.update(step),
+            Self::Cuda(replica, _) => replica.updates(step, count),
         }
     }
 
-    /// The losses of `step` on a batch of the held-out data, which `sampler` draws; moves nothing.
-    pub fn evaluate(&mut self, sampler: &Sampler<'_>, seed: u64, step: u64) -> Result<()> {
+    /// The metrics of `step` on a batch of the held-out data, which `sampler` draws, and the first of
+    /// its losses that is not a finite number; moves nothing.
+    pub fn held_out(
+        &mut self,
+        sampler: &Sampler<'_>,
+        seed: u64,
+        step: u64,
+    ) -> Result<(Vec<f64>, Option<BrokenLoss>)> {
         match self {
             Self::Cpu(executor, batch) => {
                 sampler.fill(batch, seed, step)?;
                 executor.evaluate(batch, step);
-                Ok(())
+                let broken = self.broken_loss(step)?;
+                Ok((self.metrics(step)?, broken))
             }
-            Self::Cuda(executor) => executor.evaluate(step),
+            Self::Cuda(replica, _) => replica.held_out(step),
         }
     }
 
     /// The metrics of the last update, in the order of [`Program::metrics`]; NaN where inactive.
-    pub fn metrics(&mut self, step: u64, out: &mut Vec<f64>) -> Result<()> {
+    pub fn metrics(&mut self, step: u64) -> Result<Vec<f64>> {
         match self {
             Self::Cpu(executor, _) => {
-                executor.metrics(step, out);
-                Ok(())
+                let mut out = Vec::new();
+                executor.metrics(step, &mut out);
+                Ok(out)
             }
-            Self::Cuda(executor) => executor.metrics(0, step, out),
+            Self::Cuda(replica, _) => replica.metrics(step),
+        }
+    }
+
+    /// The signal at which this run stops at `step`: at once, or where several run together at the
+    /// step of the furthest.
+    pub fn stops(&self, step: u64, signal: Option<i32>) -> Option<i32> {
+        match self {
+            Self::Cpu(..) => signal,
+            Self::Cuda(replica, _) => replica.stops(step, signal),
+        }
+    }
+
+    /// The numbers set so far are those of `step`.
+    pub fn stand_at(&mut self, step: u64) {
+        if let Self::Cuda(replica, _) = self {
+            replica.stand_at(step);
         }
     }
 
@@ -131,17 +254,17 @@ impl Engine {
     pub fn broken_update(&self, step: u64) -> Result<Option<BrokenLoss>> {
         match self {
             Self::Cpu(..) => self.broken_loss(step),
-            Self::Cuda(executor) => executor.broken_loss(0),
+            Self::Cuda(replica, _) => replica.read(|executor, at| executor.broken_loss(at)),
         }
     }
 
     /// The first loss of the passes active at `step` that is not a finite number now.
-    pub fn broken_loss(&self, step: u64) -> Result<Option<BrokenLoss>> {
+    fn broken_loss(&self, step: u64) -> Result<Option<BrokenLoss>> {
         match self {
             Self::Cpu(executor, _) => Ok(executor
                 .broken_loss(step)
                 .map(|(pass, value)| BrokenLoss { step, pass: pass.to_owned(), value })),
-            Self::Cuda(executor) => executor.broken_now(0, step),
+            Self::Cuda(replica, _) => replica.read(|executor, at| executor.broken_now(at, step)),
         }
     }
 
@@ -157,7 +280,9 @@ impl Engine {
     pub fn state(&self, arena: ArenaId) -> Result<[Vec<f32>; 3]> {
         match self {
             Self::Cpu(executor, _) => Ok(executor.state(arena).map(<[f32]>::to_vec)),
-            Self::Cuda(executor) => executor.state(0, arena),
+            Self::Cuda(replica, _) => {
+                replica.state(arena, |executor, at| executor.state(at, arena))
+            }
         }
     }
 
@@ -170,7 +295,10 @@ impl Engine {
                 }
                 Ok(())
             }
-            Self::Cuda(executor) => executor.set_state(0, arena, [&state[0], &state[1], &state[2]]),
+            Self::Cuda(replica, _) => {
+                replica.set_state(arena, state.clone());
+                Ok(())
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ mod products;
 mod program;
 mod scalar;
 mod threads;
+mod together;
 
 pub use cuda::{
     Argument, BrokenLoss, Buffer, Chosen, CudaExecutor, Device, Factor, Finish, Gpu, Grid, Kernels,
@@ -21,7 +22,7 @@ pub use cuda::{
 };
 pub use executor::{Backward, Clock, Executor, Forward};
 pub(crate) use hardware::Engine;
-pub use hardware::Hardware;
+pub use hardware::{Hardware, Seeds};
 pub use optimizer::{Adam, Schedule};
 pub use parameters::{ArenaId, Initial, Parameter, Parameters};
 pub(crate) use products::wide_kernel;

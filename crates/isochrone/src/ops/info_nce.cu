@@ -86,15 +86,15 @@ extern "C" __global__ void info_nce_binary_forward(const float* logits, float* o
                                                    u32* counter, int size, long long stride) {
     const float* row = own(logits, stride) + blockIdx.x * size;
     kept = own(kept, stride);
-    float sum = 0.0f;
-    for (int at = threadIdx.x; at < size; at += blockDim.x) sum += softplus(row[at]);
+    double sum = 0.0;
+    for (int at = threadIdx.x; at < size; at += blockDim.x) sum += (double)softplus(row[at]);
     sum = block_sum(sum);
-    if (threadIdx.x == 0) kept[blockIdx.x] = sum - row[blockIdx.x];
+    if (threadIdx.x == 0) kept[blockIdx.x] = (float)(sum - (double)row[blockIdx.x]);
     if (!last_block(own(counter, stride), gridDim.x)) return;
-    float total = 0.0f;
-    for (int at = threadIdx.x; at < size; at += blockDim.x) total += __ldcg(kept + at);
+    double total = 0.0;
+    for (int at = threadIdx.x; at < size; at += blockDim.x) total += (double)__ldcg(kept + at);
     total = block_sum(total);
-    if (threadIdx.x == 0) *own(out, stride) = total / ((float)size * (float)size);
+    if (threadIdx.x == 0) *own(out, stride) = (float)(total / ((double)size * (double)size));
 }
 
 extern "C" __global__ void info_nce_binary_backward(const float* logits, const float* gradient,

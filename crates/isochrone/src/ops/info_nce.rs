@@ -58,9 +58,9 @@ impl<T: Scalar> Operation<T> for InfoNce {
         let (size, logits) = (self.size, run.input(0));
         let (gradient, columns) = run.saved.split_at_mut(size * size);
         if self.directions == Directions::Binary {
-            let mut sum = [T::ZERO];
+            let mut sum = 0.0;
             binary(logits, gradient, size, &mut sum);
-            run.output[0] = sum[0] / T::of((size * size) as f64);
+            run.output[0] = T::of(sum / (size * size) as f64);
             return;
         }
         let (first, second) = columns.split_at_mut(size);
@@ -238,15 +238,15 @@ wide_kernel! {
 }
 
 wide_kernel! {
-    fn binary<T>(logits: &'k [T], gradient: &'k mut [T], size: usize, loss: &'k mut [T; 1]) {
+    fn binary<T>(logits: &'k [T], gradient: &'k mut [T], size: usize, loss: &'k mut f64) {
         let rows = logits.chunks_exact(size).zip(gradient.chunks_exact_mut(size));
         for (at, (row, gradient)) in rows.enumerate() {
             for (g, &f) in gradient.iter_mut().zip(row) {
                 *g = f.sigmoid();
             }
             gradient[at] -= T::ONE;
-            row.iter().for_each(|&f| loss[0] += f.softplus());
-            loss[0] -= row[at];
+            let sum = row.iter().fold(-row[at], |sum, &f| sum + f.softplus());
+            *loss += sum.wide();
         }
     }
 }
@@ -313,8 +313,8 @@ mod tests {
             assert!(value.is_finite() && value.abs() < 1e-9);
         }
         let mut gradient = [0.0f32; 4];
-        let mut sum = [0.0f32];
+        let mut sum = 0.0;
         binary(&[1e4f32, -1e4, 1e4, -1e4], &mut gradient, 2, &mut sum);
-        assert!(sum[0].is_finite() && gradient.iter().all(|g| g.is_finite()));
+        assert!(sum.is_finite() && gradient.iter().all(|g| g.is_finite()));
     }
 }

@@ -308,6 +308,9 @@ pub fn execute(
     hardware.threads.enter(|| session.go_on(observer))
 }
 
+/// Updates that a GPU is asked for at once at most, between two looks at signals.
+const PORTION: u64 = 64;
+
 /// A run in progress in its folder.
 struct Session<'a> {
     config: &'a RunConfig,
@@ -402,7 +405,7 @@ impl Session<'_> {
         let due = |step: u64, every: u64| every > 0 && step.is_multiple_of(every);
         let mut since = (Instant::now(), self.trainer.step());
         while self.trainer.step() < settings.steps {
-            self.trainer.update()?;
+            self.trainer.updates(self.next_stop())?;
             let step = self.trainer.step();
             let last = step == settings.steps;
             if due(step, settings.log_every) || last {
@@ -414,7 +417,7 @@ impl Session<'_> {
                 seconds = self.evaluate(&mut ledgers, observer)?;
             }
             observer.updated(step, settings.steps);
-            let signal = observer.signal();
+            let signal = self.trainer.stops(observer.signal());
             if due(step, settings.save_every) || last || signal.is_some() {
                 let rate = (step - since.1) as f64 / since.0.elapsed().as_secs_f64();
                 ledgers.timing.append(step, &[rate, seconds])?;
@@ -426,6 +429,18 @@ impl Session<'_> {
             }
         }
         self.finish()
+    }
+
+    /// The next step at which there is something to do besides updating.
+    fn next_stop(&self) -> u64 {
+        let settings = &self.config.train;
+        let step = self.trainer.step();
+        let portion = if self.trainer.on_gpu() { PORTION } else { 1 };
+        let next = |every: u64| (step / every + 1) * every;
+        [portion, settings.log_every, settings.save_every, settings.evaluate_every]
+            .into_iter()
+            .filter(|&every| every > 0)
+            .fold(settings.steps, |stop, every| stop.min(next(every)))
     }
 
     /// Measures success in the world; how many seconds it took.

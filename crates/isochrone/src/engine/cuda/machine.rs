@@ -107,6 +107,23 @@ impl Machine {
         Ok(Memory { address, bytes, owner: self.context.clone() })
     }
 
+    /// Makes sure that data of so many bytes fit, before they are brought into order.
+    ///
+    /// # Errors
+    /// They do not; says what to do.
+    pub fn has_room(&self, bytes: usize) -> Result<()> {
+        let (free, _) = result::mem_get_info().map_err(broken)?;
+        if bytes <= free {
+            return Ok(());
+        }
+        Err(Error::memory(format!(
+            "the data take {} of the GPU's memory, of which {} are free",
+            in_gib(bytes),
+            in_gib(free)
+        ))
+        .hint("use `--device cpu`: on a GPU batches are drawn from data that lie there"))
+    }
+
     /// Takes memory with these numbers in it.
     pub fn filled<T: Copy>(&self, numbers: &[T]) -> Result<Memory> {
         let memory = self.memory(size_of_val(numbers))?;
@@ -174,12 +191,11 @@ fn no_room(error: DriverError, bytes: usize) -> Error {
     if error.0 != sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
         return broken(error);
     }
-    const GIB: f64 = (1u64 << 30) as f64;
     let free = result::mem_get_info().map_or(0, |(free, _)| free);
-    Error::memory(format!(
-        "the GPU has {:.2} GiB free, {:.2} GiB more are needed",
-        free as f64 / GIB,
-        bytes as f64 / GIB
-    ))
-    .hint(LESS)
+    let (free, bytes) = (in_gib(free), in_gib(bytes));
+    Error::memory(format!("the GPU has {free} free, {bytes} more are needed")).hint(LESS)
+}
+
+fn in_gib(bytes: usize) -> String {
+    format!("{:.2} GiB", bytes as f64 / (1u64 << 30) as f64)
 }

@@ -17,6 +17,7 @@ mod libraries;
 pub(crate) mod listing;
 mod machine;
 mod memory;
+mod numbers;
 mod optimizer;
 mod products;
 mod queue;
@@ -25,9 +26,10 @@ mod sampler;
 #[cfg(test)]
 pub(crate) use compiler::tests::compile_here;
 pub use device::{Chosen, Device, Gpu};
-pub use executor::{BrokenLoss, CudaExecutor};
+pub use executor::CudaExecutor;
 pub use machine::Grid;
 pub use memory::{Buffer, Target};
+pub use numbers::BrokenLoss;
 pub use products::{Factor, Finish, Precision};
 pub use queue::{Argument, Kernels, Queue};
 

@@ -253,9 +253,17 @@ fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<Memory>)>
     let last_rows: Vec<u32> = (0..dataset.rows()).map(|row| dataset.last_row(row) as u32).collect();
     let compared = |column: &Column| matches!(column, Column::Reached(_, _, Some(_)));
     let states = if tables.columns.iter().any(compared) { dataset.states() } else { &[] };
+    let goals = goals(tables);
+    let numbers = dataset.rows() * tables.normalization.width()
+        + states.len()
+        + dataset.actions().len()
+        + last_rows.len()
+        + starts.len()
+        + goals.len();
+    machine.has_room(4 * numbers)?;
     let held = vec![
         machine.filled(&seen(tables))?,
-        machine.filled(&goals(tables))?,
+        machine.filled(&goals)?,
         machine.filled(states)?,
         machine.filled(dataset.actions())?,
         machine.filled(&last_rows)?,

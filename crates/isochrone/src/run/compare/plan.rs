@@ -514,7 +514,8 @@ mod tests {
             assert!(error.to_string().contains(known), "{error}");
         }
         // The preset of CMD-2 descends the distance; the key is one of the other extraction.
-        let warmer = request(&["cmd2:algorithm.extraction.inverse_temperature=5"], Choice::Awr, &[]);
+        let warmer =
+            request(&["cmd2:algorithm.extraction.inverse_temperature=5"], Choice::Awr, &[]);
         assert_eq!(Plan::new(&warmer, Path::new("out")).unwrap().jobs.len(), 2);
         let other = request(&["cmd2:algorithm.name=\"cmd1\""], Choice::Awr, &[]);
         assert!(Plan::new(&other, Path::new("out")).is_err());
