@@ -19,7 +19,7 @@ fn said(folder: &Path, words: &str) -> String {
 }
 
 const SMALL: &str = "--set train.steps=40 --set train.batch_size=32 --set train.evaluate_every=10 \
-     --set algorithm.network.hidden=[16] --set algorithm.policy.network.hidden=[16] --set evaluation.tasks=10";
+     --set algorithm.network.hidden=[16] --set algorithm.policy.network.hidden=[16] --set evaluation.tasks=10 --set evaluation.triples=1000";
 
 #[test]
 fn a_run_in_a_maze_tells_every_task_and_both_protocols() {

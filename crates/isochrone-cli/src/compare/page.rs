@@ -123,7 +123,9 @@ fn protocol(text: &mut String, report: &Report) {
     }
     let spent = report.rows.iter().filter_map(|row| Some(row.seconds? * row.complete as f64));
     let minutes = spent.sum::<f64>() / 60.0;
-    let _ = writeln!(text, "- All runs together took {minutes:.1} minutes of one thread.\n");
+    let gpu = report.conditions.as_ref().is_some_and(|conditions| conditions.device.is_some());
+    let thread = if gpu { "" } else { " of one thread" };
+    let _ = writeln!(text, "- All runs together took {minutes:.1} minutes{thread}.\n");
     runs(text, &report.rows);
 }
 
