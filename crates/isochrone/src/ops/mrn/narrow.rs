@@ -50,11 +50,11 @@ impl<'a, T: Scalar> NarrowPairs<'a, T> {
             let weight = shares[l] / norm[l];
             weights[l] = if norm[l] > T::ZERO { weight } else { T::ZERO };
         }
-        for m in maxima..maxima + squares {
+        for (m, sums) in sums[..maxima + squares].iter_mut().enumerate().skip(maxima) {
             let place = at * (maxima + squares) + m;
             let (x, y) = (from[place], &self.across[place * self.stride + block..][..LANES]);
             for l in 0..LANES {
-                sums[m][l] += weights[l] * (x - y[l]);
+                sums[l] += weights[l] * (x - y[l]);
             }
         }
     }
