@@ -265,7 +265,7 @@ impl Dataset {
     pub fn read_state(&self, row: usize) -> Result<Cow<'_, [f32]>> {
         match &self.store {
             Store::Memory(_) => Ok(Cow::Borrowed(self.state(row))),
-            Store::Disk(disk) => self.from_disk(disk, &disk.states, row),
+            Store::Disk(disk) => self.disk_row(disk, &disk.states, row),
         }
     }
 
@@ -276,11 +276,11 @@ impl Dataset {
     pub fn read_action(&self, row: usize) -> Result<Cow<'_, [f32]>> {
         match &self.store {
             Store::Memory(_) => Ok(Cow::Borrowed(self.action(row))),
-            Store::Disk(disk) => self.from_disk(disk, &disk.actions, row),
+            Store::Disk(disk) => self.disk_row(disk, &disk.actions, row),
         }
     }
 
-    fn from_disk(&self, disk: &Disk, table: &store::Table, row: usize) -> Result<Cow<'_, [f32]>> {
+    fn disk_row(&self, disk: &Disk, table: &store::Table, row: usize) -> Result<Cow<'_, [f32]>> {
         let trajectory = self.trajectory_of(row);
         let ahead = row - self.first_rows[trajectory] as usize;
         disk.row(table, trajectory, ahead).map(Cow::Owned)
