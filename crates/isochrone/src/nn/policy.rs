@@ -6,7 +6,7 @@ use super::{Mlp, Network};
 use crate::data::sampler::Column;
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Threads, Value};
 use crate::error::{Error, Result};
-use crate::ops::{to_length, write_one_hot};
+use crate::ops::write_one_hot;
 
 /// The shape of a policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,17 +54,11 @@ pub enum Law {
         /// The deviation in every coordinate.
         deviation: f64,
     },
-    /// A normal law of deviation 1 around the output brought to length 1, by which it acts: for
-    /// worlds where an action is a direction.
-    Direction,
     /// A squashed normal law whose deviation is learned; acts by the squashed mean.
     Tanh,
     /// One of several actions by its logit, as one-hot columns; acts by the most likely.
     Categorical,
 }
-
-/// The laws that a config may name for continuous actions.
-const CONTINUOUS: &str = "`constant`, `direction` or `tanh`";
 
 /// The law of continuous actions that a config does not name.
 const USUAL: Law = Law::Constant { deviation: 1.0 };
@@ -79,9 +73,8 @@ impl Law {
         let (law, data, fitting) = match (self, discrete) {
             (Self::Auto, false) => return Ok(USUAL),
             (Self::Auto, true) => return Ok(Self::Categorical),
-            (Self::Categorical, false) => ("categorical", "continuous", CONTINUOUS),
+            (Self::Categorical, false) => ("categorical", "continuous", "`constant` or `tanh`"),
             (Self::Constant { .. }, true) => ("constant", "discrete", "`categorical`"),
-            (Self::Direction, true) => ("direction", "discrete", "`categorical`"),
             (Self::Tanh, true) => ("tanh", "discrete", "`categorical`"),
             _ => return Ok(self),
         };
@@ -132,11 +125,10 @@ impl Policy {
         self.network.apply(program, &[state, goal])
     }
 
-    /// Declares an action for each row: the mean held to its bounds or to length 1, or a sample.
+    /// Declares an action for each row: the mean held to its bounds, or a sample.
     pub fn action<T: Scalar>(&self, program: &mut Program<T>, statistics: Value) -> Value {
         match self.law {
             Law::Constant { .. } | Law::Auto => program.clip(statistics),
-            Law::Direction => program.direction(statistics),
             Law::Tanh => {
                 let noise = program.column(Column::Noise(self.action_size));
                 program.tanh_sample(statistics, noise)
@@ -155,10 +147,6 @@ impl Policy {
         match self.law {
             Law::Constant { deviation } => program.gaussian(statistics, action, deviation),
             Law::Auto => program.gaussian(statistics, action, 1.0),
-            Law::Direction => {
-                let direction = program.direction(statistics);
-                program.gaussian(direction, action, 1.0)
-            }
             Law::Tanh => program.tanh_gaussian(statistics, action),
             Law::Categorical => program.categorical(statistics, action),
         }
@@ -177,14 +165,6 @@ impl Policy {
             Law::Constant { .. } | Law::Auto => {
                 statistics.iter().map(|x| x.clamp(-1.0, 1.0)).collect()
             }
-            Law::Direction => {
-                let mut actions = vec![0.0; statistics.len()];
-                let rows = statistics.chunks_exact(self.action_size);
-                for (row, action) in rows.zip(actions.chunks_exact_mut(self.action_size)) {
-                    to_length(row, 1.0, action);
-                }
-                actions
-            }
             Law::Categorical => {
                 let mut actions = vec![0.0; statistics.len()];
                 write_one_hot(&statistics, self.action_size, &mut actions);
@@ -195,32 +175,5 @@ impl Policy {
                 .flat_map(|row| row[..self.action_size].iter().map(|x| f32::tanh(*x)))
                 .collect(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_direction_has_length_one_and_points_where_the_network_does() {
-        let shape = PolicyShape { law: Law::Direction, ..PolicyShape::default() };
-        let mut parameters = Parameters::default();
-        let arena = parameters.arena("policy");
-        let policy = Policy::new(&mut parameters, arena, &shape, (4, 2));
-        let numbers: Vec<f32> = (0..parameters.length(arena)).map(|at| (at as f32).sin()).collect();
-        let inputs: Vec<f32> = (0..20).map(|at| (at as f32).cos()).collect();
-        let outputs = policy.center(&Threads::default(), &numbers, &inputs);
-        let actions = policy.infer(&Threads::default(), &numbers, &inputs);
-        assert_eq!(actions.len(), 10);
-        for (action, output) in actions.chunks_exact(2).zip(outputs.chunks_exact(2)) {
-            let length = output[0].hypot(output[1]);
-            assert!((length - 1.0).abs() > 0.01, "nothing to scale");
-            assert!((action[0].hypot(action[1]) - 1.0).abs() < 1e-6);
-            assert!((action[0] * output[0] + action[1] * output[1] - length).abs() < 1e-4 * length);
-        }
-        let refused = Law::Direction.fitted(true, "policy").unwrap_err().to_string();
-        assert!(refused.contains("`policy.law.kind` is `direction`"), "{refused}");
-        assert_eq!(Law::Direction.fitted(false, "policy").unwrap(), Law::Direction);
     }
 }

@@ -54,7 +54,7 @@ pub use mrn::Mrn;
 pub use multiplier::{MULTIPLIER_CAP, MULTIPLIER_FLOOR, Multiplier};
 pub use pqe::PqeLh;
 pub use push::Push;
-pub(crate) use sphere::{to_length, to_sphere};
+pub(crate) use sphere::to_sphere;
 pub use wide_norm::WideNorm;
 
 /// Lanes that head kernels work on at once: pairs of one row side by side.

@@ -1,4 +1,4 @@
-// Rows brought to one length. A warp a row, eight a block; keeps what rows are multiplied by.
+// Rows brought to length sqrt(width). A warp a row, eight a block; keeps what rows are multiplied by.
 
 extern "C" __global__ void sphere_forward(const float* in, float* out, float* scales, int rows,
                                           int width, float length, long long stride) {
@@ -15,7 +15,7 @@ extern "C" __global__ void sphere_forward(const float* in, float* out, float* sc
 
 extern "C" __global__ void sphere_backward(const float* out, const float* scales,
                                            const float* gradient, float* target, int keep, int rows,
-                                           int width, float squared, long long stride) {
+                                           int width, long long stride) {
     int row = first_index() / 32, lane = threadIdx.x & 31;
     if (row >= rows) return;
     out = own(out, stride) + row * width;
@@ -23,7 +23,7 @@ extern "C" __global__ void sphere_backward(const float* out, const float* scales
     target = own(target, stride) + row * width;
     float along = 0.0f, scale = own(scales, stride)[row];
     for (int at = lane; at < width; at += 32) along += gradient[at] * out[at];
-    along = warp_sum(along) / squared;
+    along = warp_sum(along) / (float)width;
     for (int at = lane; at < width; at += 32)
         put(target + at, scale * (gradient[at] - along * out[at]), keep);
 }

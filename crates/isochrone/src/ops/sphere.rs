@@ -1,4 +1,4 @@
-//! z = ℓ · x / ‖x‖: rows brought to one length, √n (n their number of coordinates) or 1.
+//! z = √n · x / ‖x‖: rows brought to length √n, n their number of coordinates.
 //!
 //! A row at 0 stays there and moves nothing.
 
@@ -8,28 +8,21 @@ use crate::engine::{
 
 struct Sphere {
     rows: usize,
-    /// ℓ².
-    squared: f64,
 }
 
 /// Brings one row to length √n; what it was multiplied by.
 pub(crate) fn to_sphere<T: Scalar>(row: &[T], out: &mut [T]) -> T {
-    to_length(row, (row.len() as f64).sqrt(), out)
-}
-
-/// Brings one row to `length`; what it was multiplied by.
-pub(crate) fn to_length<T: Scalar>(row: &[T], length: f64, out: &mut [T]) -> T {
     let mut squares = T::ZERO;
     row.iter().for_each(|&x| squares += x * x);
-    let found = squares.sqrt();
-    let scale = if found > T::ZERO { T::of(length) / found } else { T::ZERO };
+    let length = squares.sqrt();
+    let scale = if length > T::ZERO { T::of((row.len() as f64).sqrt()) / length } else { T::ZERO };
     out.iter_mut().zip(row).for_each(|(out, &x)| *out = scale * x);
     scale
 }
 
 impl<T: Scalar> Operation<T> for Sphere {
     fn name(&self) -> &'static str {
-        if self.squared == 1.0 { "direction" } else { "sphere" }
+        "sphere"
     }
 
     fn kernels(&self) -> Option<&dyn Kernels> {
@@ -45,7 +38,7 @@ impl<T: Scalar> Operation<T> for Sphere {
         let input = run.input(0).chunks_exact(width);
         let rows = run.output.chunks_exact_mut(width).zip(input);
         for ((out, row), scale) in rows.zip(run.saved) {
-            *scale = to_length(row, self.squared.sqrt(), out);
+            *scale = to_sphere(row, out);
         }
     }
 
@@ -58,7 +51,7 @@ impl<T: Scalar> Operation<T> for Sphere {
         for ((target, (g, z)), &scale) in target.chunks_exact_mut(width).zip(rows).zip(&*scales) {
             let mut along = T::ZERO;
             g.iter().zip(z).for_each(|(&g, &z)| along += g * z);
-            let along = along / T::of(self.squared);
+            let along = along / T::of(width as f64);
             for ((target, &g), &z) in target.iter_mut().zip(g).zip(z) {
                 *target += scale * (g - along * z);
             }
@@ -85,7 +78,7 @@ impl Kernels for Sphere {
             Argument::Write(queue.kept(0)),
             Argument::size(self.rows),
             Argument::size(width),
-            Argument::Float(self.squared.sqrt() as f32),
+            Argument::Float((width as f64).sqrt() as f32),
         ];
         queue.launch("sphere_forward", Grid::over(32 * self.rows), &arguments);
     }
@@ -100,7 +93,6 @@ impl Kernels for Sphere {
             Argument::keep(target),
             Argument::size(self.rows),
             Argument::size(output.length() / self.rows),
-            Argument::Float(self.squared as f32),
         ];
         queue.launch("sphere_backward", Grid::over(32 * self.rows), &arguments);
     }
@@ -109,17 +101,7 @@ impl Kernels for Sphere {
 impl<T: Scalar> Program<T> {
     /// Every row of `value` brought to length √n.
     pub fn sphere(&mut self, value: Value) -> Value {
-        self.rows_of_length(value, value.columns as f64)
-    }
-
-    /// Every row of `value` brought to length 1.
-    pub fn direction(&mut self, value: Value) -> Value {
-        self.rows_of_length(value, 1.0)
-    }
-
-    fn rows_of_length(&mut self, value: Value, squared: f64) -> Value {
-        let sphere = Sphere { rows: value.rows, squared };
-        self.add_once(sphere, &[value], &[], (value.rows, value.columns))
+        self.add_once(Sphere { rows: value.rows }, &[value], &[], (value.rows, value.columns))
     }
 }
 
@@ -131,13 +113,10 @@ mod tests {
     #[test]
     fn rows_have_their_length_and_the_gradient_of_the_formula() {
         Bench::new(&[(4, 3)]).check(|program, values| program.sphere(values[0]));
-        Bench::new(&[(4, 3)]).check(|program, values| program.direction(values[0]));
         let mut out = [0.0f64; 3];
         to_sphere(&[3.0, 0.0, 4.0], &mut out);
         assert!((out.iter().map(|x| x * x).sum::<f64>() - 3.0).abs() < 1e-12);
         assert!((out[0] / out[2] - 0.75).abs() < 1e-12);
-        to_length(&[3.0, 0.0, 4.0], 1.0, &mut out);
-        assert!((out[0] - 0.6).abs() < 1e-12 && (out[2] - 0.8).abs() < 1e-12);
         assert_eq!(to_sphere(&[0.0, 0.0, 0.0], &mut out), 0.0);
         assert_eq!(out, [0.0; 3]);
     }
