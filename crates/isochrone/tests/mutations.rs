@@ -48,8 +48,10 @@ fn file_of(target: &str, test: &str) -> PathBuf {
     }
     assert_eq!(target, "--lib", "the target of `{test}`");
     let module = test.split("::tests::").next().unwrap().replace("::", "/");
-    let file = package.join("src").join(format!("{module}.rs"));
-    if file.exists() { file } else { package.join("src").join(module).join("mod.rs") }
+    let source = package.join("src");
+    let places = [format!("{module}/tests.rs"), format!("{module}.rs"), format!("{module}/mod.rs")];
+    let found = places.iter().map(|place| source.join(place)).find(|file| file.exists());
+    found.unwrap_or_else(|| panic!("no file of `{test}`"))
 }
 
 #[test]
@@ -67,9 +69,10 @@ fn every_mutation_finds_its_text_once_and_names_a_test_that_exists() {
         }
         let (target, test) = mistake.test.split_once(' ').expect("a target and a test");
         let function = test.rsplit("::").next().unwrap();
-        let line =
-            format!("#[test]\n{}fn {function}()", if test == function { "" } else { "    " });
-        let found = read(&file_of(target, test)).matches(&line).count();
+        let file = file_of(target, test);
+        let indented = test != function && !file.ends_with("tests.rs");
+        let line = format!("#[test]\n{}fn {function}()", if indented { "    " } else { "" });
+        let found = read(&file).matches(&line).count();
         assert_eq!(found, 1, "{name}: how often the test `{function}` exists");
     }
     let mut names: Vec<&str> = mistakes.iter().map(|mistake| mistake.name).collect();
