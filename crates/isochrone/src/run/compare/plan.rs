@@ -172,16 +172,10 @@ impl Plan {
     ) -> Result<Vec<Combination>> {
         let label = entry.label();
         let place = out.join(world.name());
+        let given: Vec<String> = request.overrides.iter().chain(&entry.settings).cloned().collect();
         // Settings of an extraction that is asked for need not fit the preset's own.
-        let untouched = (
-            Request { overrides: Vec::new(), ..request.clone() },
-            Entry { settings: Vec::new(), ..entry.clone() },
-        );
-        let (asked, settled) = match request.extraction {
-            Choice::Default => (request, entry),
-            _ => (&untouched.0, &untouched.1),
-        };
-        let bare = resolve(asked, world, settled, None)
+        let fitting = if request.extraction == Choice::Default { &given[..] } else { &[] };
+        let bare = resolve(request, world, entry, None, fitting)
             .map_err(|error| error.in_file(&place.join(&label)))?;
         let own = [None];
         let variants = match extraction(&bare)? {
@@ -197,7 +191,7 @@ impl Plan {
                     Some(extraction) => place.join(format!("{label}-{extraction}")),
                     None => place.join(&label),
                 };
-            let fitting = resolve(request, world, entry, variant)
+            let fitting = resolve(request, world, entry, variant, &given)
                 .and_then(|config| self.fit(&config).map(|()| config))
                 .map_err(|error| error.in_file(&folder));
             match fitting {
@@ -295,43 +289,42 @@ fn entries(words: &[String]) -> Result<Vec<Entry>> {
     let mut found: Vec<Entry> = Vec::new();
     for word in words {
         let entry = Entry::read(word);
-        let all: Vec<Entry> = match entry.learner.as_str() {
-            "all" => known_learners()
-                .map(|name| Entry { learner: name.to_owned(), ..entry.clone() })
-                .collect(),
-            known if entry.is_file() || known_learners().any(|name| name == known) => vec![entry],
+        match entry.learner.as_str() {
+            "all" => found.extend(
+                known_learners().map(|name| Entry { learner: name.to_owned(), ..entry.clone() }),
+            ),
+            known if entry.is_file() || known_learners().any(|name| name == known) => {
+                found.push(entry);
+            }
             name => {
                 let known: Vec<&str> = known_learners().collect();
                 return Err(
                     Error::input(format!("unknown algorithm `{name}`")).hint(nearest(name, &known))
                 );
             }
-        };
-        for entry in all {
-            if !found.contains(&entry) {
-                found.push(entry);
-            }
         }
     }
-    Ok(found)
+    Ok(distinct(&found))
 }
 
-fn distinct(names: &[String]) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for name in names {
-        if !found.contains(name) {
-            found.push(name.clone());
+/// Each once, in the order in which they stand.
+fn distinct<T: PartialEq + Clone>(all: &[T]) -> Vec<T> {
+    let mut found: Vec<T> = Vec::new();
+    for one in all {
+        if !found.contains(one) {
+            found.push(one.clone());
         }
     }
     found
 }
 
-/// The config of the first seed of a combination.
+/// The config of the first seed of a combination, with the `key=value` settings `given`.
 fn resolve(
     request: &Request,
     world: World,
     entry: &Entry,
     extraction: Option<&str>,
+    given: &[String],
 ) -> Result<RunConfig> {
     let (name, is_file) = (entry.learner.as_str(), entry.is_file());
     let variant = VARIANTS.iter().find(|(variant, ..)| *variant == name);
@@ -350,7 +343,7 @@ fn resolve(
     if let Some(extraction) = extraction {
         settings.push(format!("algorithm.extraction.name=\"{extraction}\""));
     }
-    settings.extend(request.overrides.iter().chain(&entry.settings).cloned());
+    settings.extend_from_slice(given);
     let mut config = if is_file {
         RunConfig::read(Path::new(name), &settings)?
     } else {
@@ -368,8 +361,7 @@ fn resolve(
         ));
     }
     let says = |setting: &String| setting.trim_start().starts_with("train.evaluate_every");
-    let mut given = request.overrides.iter().chain(&entry.settings);
-    if config.train.evaluate_every == 0 && !given.any(says) {
+    if config.train.evaluate_every == 0 && !given.iter().any(says) {
         config.train.evaluate_every = config.train.steps.div_ceil(EVALUATIONS);
     }
     Ok(config)
