@@ -57,7 +57,7 @@ impl CudaExecutor {
     ) -> Result<Self> {
         let mut places = Places::default();
         let optimizer_places = OptimizerPlaces::new(&mut places, &program);
-        let layout = Layout::new(&mut places, &program)?;
+        let layout = Layout::new(&mut places, &program, seeds.len())?;
         let columns = (0..program.layout().columns().len())
             .map(|at| program.column_of(at).map_or(Buffer::NONE, |value| layout.values[value.id]));
         let batches = Batches::new(&mut places, training, columns.collect(), program.batch_size());

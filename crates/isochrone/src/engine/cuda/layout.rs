@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 
 /// The places of all values, gradients and kept numbers.
 pub(super) struct Layout {
+    replicas: usize,
     stacks: Vec<Vec<usize>>,
     pub values: Vec<Buffer>,
     /// One gradient of every value for every pass, so that passes run side by side.
@@ -30,11 +31,12 @@ pub(super) fn kernels(program: &Program<f32>, node: usize) -> Result<&dyn Kernel
 }
 
 impl Layout {
-    /// Takes places for every value, gradient and kept number of `program`.
+    /// Takes places for every value, gradient and kept number of `program`, which runs `replicas` times
+    /// side by side.
     ///
     /// # Errors
     /// An operation has no kernels.
-    pub fn new(places: &mut Places, program: &Program<f32>) -> Result<Self> {
+    pub fn new(places: &mut Places, program: &Program<f32>, replicas: usize) -> Result<Self> {
         for node in 0..program.nodes.len() {
             kernels(program, node)?;
         }
@@ -67,7 +69,7 @@ impl Layout {
                 }
             }
         }
-        Ok(Self { stacks: arrangement.stacks, values, gradients, kept })
+        Ok(Self { replicas, stacks: arrangement.stacks, values, gradients, kept })
     }
 
     /// The place of the derivative of a pass's loss by itself, which is one.
@@ -93,6 +95,7 @@ impl Layout {
         let kept =
             (0..self.kept[run[0]].len()).map(|at| join(&|node| self.kept[node][at])).collect();
         Bound {
+            replicas: self.replicas,
             rows: run.iter().map(|&node| nodes[node].output.rows).sum(),
             inputs,
             output: Some(join(&|node| self.values[nodes[node].output.id])),

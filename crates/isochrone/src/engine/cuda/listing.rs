@@ -16,7 +16,7 @@ pub(crate) type Listed = (&'static str, Grid, Vec<Argument>);
 pub(crate) fn listing(program: &Program<f32>) -> Result<Vec<Listed>> {
     let mut places = Places::default();
     let optimizer = OptimizerPlaces::new(&mut places, program);
-    let layout = Layout::new(&mut places, program)?;
+    let layout = Layout::new(&mut places, program, 1)?;
     let (plan, mut launches) = (Plan::new(program, 0), Vec::new());
     layout.forward(program, &optimizer.arenas, &plan, &mut launches)?;
     for pass in 0..program.passes.len() {

@@ -153,6 +153,7 @@ impl Launch {
 /// The buffers of one half of an operation; several stacked applications have theirs side by side.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bound {
+    pub replicas: usize,
     pub rows: usize,
     pub inputs: Vec<Buffer>,
     pub output: Option<Buffer>,
@@ -173,6 +174,11 @@ pub struct Queue<'a> {
 const BOUND: &str = "this half of the operation has no such buffer";
 
 impl Queue<'_> {
+    /// How many replicas run side by side.
+    pub fn replicas(&self) -> usize {
+        self.bound.replicas
+    }
+
     /// Rows of the output.
     pub fn rows(&self) -> usize {
         self.bound.rows

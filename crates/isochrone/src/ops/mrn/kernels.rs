@@ -3,14 +3,12 @@
 use super::{ByRow, Mrn, Pairwise};
 use crate::engine::{Argument, Grid, Kernels, Queue, Target};
 
-const SOURCE: &str = include_str!("../mrn.cu");
+const SOURCE: &str = concat!(include_str!("../mrn.cu"), "\n", include_str!("../mrn_backward.cu"));
 
 /// With more pairs than these the tiles of one block are larger.
 const MANY_PAIRS: usize = 400_000;
-/// Threads of a block of pairs.
+/// Threads of a block of corresponding rows.
 const THREADS: usize = 128;
-/// Coordinates of the norm that one block of the backward half has.
-const NORM_COORDINATES: usize = 32;
 /// Coordinates of the maximum that one block of the backward half has.
 const MAXIMUM_COORDINATES: usize = 256;
 
@@ -21,8 +19,8 @@ impl Mrn {
 }
 
 impl Pairwise {
-    fn many(&self) -> bool {
-        self.rows * self.columns > MANY_PAIRS
+    fn many(&self, queue: &Queue<'_>) -> bool {
+        self.rows * self.columns * queue.replicas() > MANY_PAIRS
     }
 
     /// Whether rows of all halves begin at multiples of four numbers.
@@ -45,12 +43,12 @@ impl Pairwise {
             Argument::size(self.columns),
         ];
         arguments.extend(self.shape.arguments());
-        let (names, (items, threads)) = if self.many() {
-            (["mrn_start_norms_large", "mrn_end_norms_large"], (32, 256))
+        let (names, (items, coordinates, threads)) = if self.many(queue) {
+            (["mrn_start_norms_large", "mrn_end_norms_large"], (64, 64, 256))
         } else {
-            (["mrn_start_norms_small", "mrn_end_norms_small"], (16, 512))
+            (["mrn_start_norms_small", "mrn_end_norms_small"], (16, 32, 512))
         };
-        let tiles = self.shape.components * self.shape.squares.div_ceil(NORM_COORDINATES);
+        let tiles = self.shape.components * self.shape.squares.div_ceil(coordinates);
         let count = [self.rows, self.columns][at];
         queue.launch(names[at], Grid::blocks(count.div_ceil(items), tiles, threads), &arguments);
     }
@@ -78,7 +76,7 @@ impl Kernels for Pairwise {
         SOURCE
     }
 
-    /// A norm and an index for every pair and component.
+    /// The inverse of a norm and an index for every pair and component.
     fn kept(&self) -> Vec<usize> {
         vec![self.rows * self.columns * self.shape.components; 2]
     }
@@ -95,10 +93,13 @@ impl Kernels for Pairwise {
         ];
         arguments.extend(self.shape.arguments());
         arguments.push(Argument::Int(self.wide(queue).into()));
-        let (name, side) =
-            if self.many() { ("mrn_forward_large", 32) } else { ("mrn_forward_small", 16) };
-        let (x, y) = (self.columns.div_ceil(side), self.rows.div_ceil(side));
-        queue.launch(name, Grid::blocks(x, y, THREADS), &arguments);
+        let (name, (rows, columns, threads)) = if self.many(queue) {
+            ("mrn_forward_large", (32, 64, 256))
+        } else {
+            ("mrn_forward_small", (16, 16, 128))
+        };
+        let (x, y) = (self.columns.div_ceil(columns), self.rows.div_ceil(rows));
+        queue.launch(name, Grid::blocks(x, y, threads), &arguments);
     }
 
     fn backward(&self, queue: &mut Queue<'_>) {
