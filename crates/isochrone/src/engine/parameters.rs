@@ -101,6 +101,13 @@ impl Parameters {
         all.saturating_mul(4 * 4)
     }
 
+    /// Where the parameters of an arena end, in order.
+    pub(super) fn ends(&self, arena: ArenaId) -> impl Iterator<Item = usize> {
+        let ends =
+            |entry: &Entry| entry.parameter.offset + entry.parameter.rows * entry.parameter.columns;
+        self.arenas[arena.0].entries.iter().map(ends)
+    }
+
     /// The name, view and numbers of every parameter of an arena.
     pub fn views<'a, T>(
         &'a self,

@@ -306,6 +306,19 @@ mod tests {
     }
 
     #[test]
+    fn the_binary_loss_of_many_pairs_keeps_its_digits_in_single_precision() {
+        let size = 500;
+        let logits: Vec<f32> =
+            (0..size * size).map(|at| (at * 7919 % 1009) as f32 * 0.01).collect();
+        let (mut gradient, mut single) = (vec![0.0f32; size * size], 0.0);
+        binary(&logits, &mut gradient, size, &mut single);
+        let logits: Vec<f64> = logits.iter().map(|&f| f.into()).collect();
+        let (mut gradient, mut double) = (vec![0.0f64; size * size], 0.0);
+        binary(&logits, &mut gradient, size, &mut double);
+        assert!((single / double - 1.0).abs() < 2e-6, "{single} {double}");
+    }
+
+    #[test]
     fn large_logits_stay_finite() {
         let logits = [1e4, -1e4, -1e4, 1e4];
         for directions in [Directions::ForwardFree, Directions::Backward] {

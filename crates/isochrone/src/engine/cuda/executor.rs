@@ -11,6 +11,7 @@ use super::optimizer::{self, Optimizer, OptimizerPlaces};
 use super::products::{Precision, Products};
 use super::queue::{Launch, Work};
 use super::sampler::{self, Batches, Drawing};
+use super::tiles::{self, Rules};
 use crate::data::sampler::Sampler;
 use crate::engine::plan::Plan;
 use crate::engine::{ArenaId, Program};
@@ -170,7 +171,7 @@ impl CudaExecutor {
         let mut launches = drawing.launches(&self.batches, self.places.clock, 0, self.origin());
         let plan = &self.plans[plan];
         self.layout.forward(&self.program, &self.places.arenas, plan, &mut launches)?;
-        self.run(&launches)
+        self.run(launches)
     }
 
     /// Losses and gradients of the passes active at `step` on the batch that was loaded last; moves
@@ -184,7 +185,7 @@ impl CudaExecutor {
         let (mut launches, plan) = (Vec::new(), &self.plans[plan]);
         self.layout.forward(&self.program, &self.places.arenas, plan, &mut launches)?;
         self.backward(plan, &mut launches)?;
-        self.run(&launches)
+        self.run(launches)
     }
 
     /// Draws the batch of `step` and nothing else.
@@ -194,7 +195,7 @@ impl CudaExecutor {
     pub fn draw(&mut self, step: u64) -> Result<()> {
         self.set_step(step)?;
         let launches = self.drawing.launches(&self.batches, self.places.clock, 0, self.origin());
-        self.run(&launches)
+        self.run(launches)
     }
 
     /// Waits until everything asked for is done.
@@ -261,13 +262,20 @@ impl CudaExecutor {
             }
         }
         launches.push(optimizer::advance(places, count));
+        tiles::replace(&mut launches, &self.rules());
         prepare(&mut self.products, &self.machine, &self.block, &launches)?;
         self.machine.wait()?;
         Graph::capture(&self.machine, &self.block, &self.products, &launches)
     }
 
+    fn rules(&self) -> Rules {
+        Rules { precision: self.products.precision, replicas: self.block.replicas }
+    }
+
     /// Runs a list once, one launch after the other.
-    fn run(&mut self, launches: &[Launch]) -> Result<()> {
+    fn run(&mut self, mut launches: Vec<Launch>) -> Result<()> {
+        tiles::replace(&mut launches, &self.rules());
+        let launches = &launches;
         prepare(&mut self.products, &self.machine, &self.block, launches)?;
         launches
             .iter()
@@ -299,7 +307,7 @@ fn prepare(
 
 /// The sources of all kernels of a program, each once.
 fn sources(program: &Program<f32>) -> Result<Vec<&'static str>> {
-    let mut sources = vec![sampler::SOURCE, optimizer::SOURCE];
+    let mut sources = vec![sampler::SOURCE, optimizer::SOURCE, tiles::SOURCE];
     for node in 0..program.nodes.len() {
         let source = kernels(program, node)?.source();
         if !sources.contains(&source) {

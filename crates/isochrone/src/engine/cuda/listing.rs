@@ -3,7 +3,9 @@
 use super::layout::Layout;
 use super::memory::Places;
 use super::optimizer::OptimizerPlaces;
+use super::products::Precision;
 use super::queue::{Launch, Work};
+use super::tiles::{self, Rules};
 use super::{Argument, Grid};
 use crate::engine::plan::Plan;
 use crate::engine::{Operation, Program};
@@ -12,7 +14,8 @@ use crate::error::Result;
 /// A kernel's name, grid and arguments.
 pub(crate) type Listed = (&'static str, Grid, Vec<Argument>);
 
-/// The kernels that one forward and the backward of every pass launch at the first step.
+/// The kernels that one forward and the backward of every pass launch at the first step, small
+/// products among them.
 pub(crate) fn listing(program: &Program<f32>) -> Result<Vec<Listed>> {
     let mut places = Places::default();
     let optimizer = OptimizerPlaces::new(&mut places, program);
@@ -22,6 +25,7 @@ pub(crate) fn listing(program: &Program<f32>) -> Result<Vec<Listed>> {
     for pass in 0..program.passes.len() {
         layout.backward(program, &optimizer.arenas, (&plan, pass), &mut launches)?;
     }
+    tiles::replace(&mut launches, &Rules { precision: Precision::Tf32, replicas: 1 });
     let kernel = |launch: Launch| match launch.work {
         Work::Kernel { name, grid, arguments } => Some((name, grid, arguments)),
         Work::Product(_) => None,

@@ -29,23 +29,30 @@ pub struct Grid {
     pub blocks: (usize, usize),
     /// Threads of a block.
     pub threads: usize,
+    /// Bytes of shared memory of a block beside what its kernel declares.
+    pub shared: usize,
 }
 
 impl Grid {
     /// As many threads as there are numbers.
     pub fn over(numbers: usize) -> Self {
         const THREADS: usize = 256;
-        Self { blocks: (numbers.div_ceil(THREADS), 1), threads: THREADS }
+        Self::blocks(numbers.div_ceil(THREADS), 1, THREADS)
     }
 
     /// One block of `threads` threads.
     pub fn one(threads: usize) -> Self {
-        Self { blocks: (1, 1), threads }
+        Self::blocks(1, 1, threads)
     }
 
     /// Blocks along x and y, of `threads` threads each.
     pub fn blocks(x: usize, y: usize, threads: usize) -> Self {
-        Self { blocks: (x, y), threads }
+        Self { blocks: (x, y), threads, shared: 0 }
+    }
+
+    /// With so many bytes of shared memory a block beside what its kernel declares.
+    pub fn with_shared(self, shared: usize) -> Self {
+        Self { shared, ..self }
     }
 }
 
@@ -160,7 +167,7 @@ impl Machine {
         replicas: usize,
         arguments: &mut [u64],
     ) -> Result<()> {
-        let function = self.function(name)?;
+        let function = self.function(name, grid.shared)?;
         let mut pointers: Vec<*mut c_void> =
             arguments.iter_mut().map(|word| std::ptr::from_mut(word).cast()).collect();
         let blocks = (grid.blocks.0 as u32, grid.blocks.1 as u32, replicas as u32);
@@ -168,11 +175,15 @@ impl Machine {
         // SAFETY: the arguments are copied at the call, in the order and of the sizes that the
         // kernel declares (each at the start of its own eight bytes), and point into memory that
         // lives as long as the executor.
-        unsafe { result::launch_kernel(function, blocks, threads, 0, self.stream(), &mut pointers) }
-            .map_err(broken)
+        unsafe {
+            let shared = grid.shared as u32;
+            result::launch_kernel(function, blocks, threads, shared, self.stream(), &mut pointers)
+        }
+        .map_err(broken)
     }
 
-    fn function(&self, name: &'static str) -> Result<sys::CUfunction> {
+    /// The kernel of this name, allowed so many bytes of shared memory beside its own.
+    fn function(&self, name: &'static str, shared: usize) -> Result<sys::CUfunction> {
         let mut functions = self.functions.borrow_mut();
         if let Some(function) = functions.get(name) {
             return Ok(function.cu_function());
@@ -181,6 +192,10 @@ impl Machine {
             Error::input(format!("the kernel `{name}` cannot be loaded: {error}"))
                 .hint("please report this line")
         })?;
+        if shared > 0 {
+            let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            function.set_attribute(most, shared as i32).map_err(broken)?;
+        }
         let handle = function.cu_function();
         functions.insert(name, function);
         Ok(handle)

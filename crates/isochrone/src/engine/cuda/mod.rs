@@ -1,7 +1,7 @@
 //! The executor for NVIDIA GPUs, built without a toolkit and loaded only where there is one.
 //!
 //! Kernels stand beside the operations they belong to and are compiled by NVRTC when first used;
-//! products go through cuBLASLt; a whole update is one CUDA graph. All replicas (seeds) of a run
+//! products go through cuBLASLt or, where they are small, tiles of our own; a whole update is one CUDA graph. All replicas (seeds) of a run
 //! are computed by the same launches: the grid's z is the replica, products are strided batches.
 //! No sum depends on which thread comes first, so two runs give the same bits.
 #![allow(unsafe_code)]
@@ -22,6 +22,7 @@ mod optimizer;
 mod products;
 mod queue;
 mod sampler;
+mod tiles;
 
 #[cfg(test)]
 pub(crate) use compiler::tests::compile_here;
@@ -35,4 +36,4 @@ pub use queue::{Argument, Kernels, Queue};
 
 /// The CUDA sources of the executor itself.
 #[cfg(test)]
-pub(crate) const OWN_SOURCES: [&str; 2] = [sampler::SOURCE, optimizer::SOURCE];
+pub(crate) const OWN_SOURCES: [&str; 3] = [sampler::SOURCE, optimizer::SOURCE, tiles::SOURCE];

@@ -1,16 +1,20 @@
 //! Adam, followers and the check for broken losses on the GPU.
 
+use std::ops::Range;
+
 use super::machine::{Grid, Machine};
 use super::memory::{Buffer, Memory, Places};
 use super::queue::{Argument, Launch};
 use crate::engine::program::Pass;
-use crate::engine::{Adam, ArenaId, Program, Schedule, Window};
+use crate::engine::{Adam, ArenaId, Parameters, Program, Schedule, Window};
 use crate::error::Result;
 
 pub(super) const SOURCE: &str = include_str!("optimizer.cu");
 
 /// Blocks whose sums a norm is added from.
 const NORM_BLOCKS: usize = 128;
+/// Numbers that are worth a launch of their own.
+const LEAST_PIECE: usize = 1 << 16;
 /// Numbers of an arena's constants.
 const CONSTANTS: usize = 8;
 
@@ -51,12 +55,14 @@ impl Rule {
 }
 
 /// The numbers of an arena on the GPU.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct ArenaPlaces {
     pub values: Buffer,
     pub gradient: Buffer,
     pub first: Buffer,
     pub second: Buffer,
+    /// What is stepped at once, so that the step of a layer need not wait for the gradients of others.
+    pieces: Vec<Range<usize>>,
     parts: Buffer,
     counter: Buffer,
     /// The norm of the gradient, in double precision.
@@ -64,8 +70,10 @@ pub(super) struct ArenaPlaces {
 }
 
 impl ArenaPlaces {
-    pub fn new(places: &mut Places, length: usize) -> Self {
+    pub fn new(places: &mut Places, parameters: &Parameters, arena: ArenaId) -> Self {
+        let length = parameters.length(arena);
         Self {
+            pieces: pieces(parameters, arena),
             values: places.one(length),
             gradient: places.one(length),
             first: places.one(length),
@@ -102,12 +110,26 @@ pub(super) struct OptimizerPlaces {
 impl OptimizerPlaces {
     pub fn new(places: &mut Places, program: &Program<f32>) -> Self {
         let parameters = program.parameters();
-        let length = |arena: ArenaId| parameters.length(arena);
         let arenas: Vec<ArenaPlaces> =
-            parameters.arenas().map(|arena| ArenaPlaces::new(places, length(arena))).collect();
+            parameters.arenas().map(|arena| ArenaPlaces::new(places, parameters, arena)).collect();
         let constants = places.one(CONSTANTS * arenas.len().max(1));
         Self { arenas, clock: places.one(4), broken: places.one(4), constants }
     }
+}
+
+/// Cuts an arena between parameters into pieces of at least [`LEAST_PIECE`] numbers, all but the last
+/// of whole fours.
+fn pieces(parameters: &Parameters, arena: ArenaId) -> Vec<Range<usize>> {
+    let length = parameters.length(arena);
+    let (mut pieces, mut start) = (Vec::new(), 0);
+    for end in parameters.ends(arena) {
+        if end.is_multiple_of(4) && end - start >= LEAST_PIECE && length - end >= LEAST_PIECE {
+            pieces.push(start..end);
+            start = end;
+        }
+    }
+    pieces.push(start..length);
+    pieces
 }
 
 /// The rules by which arenas move.
@@ -169,22 +191,22 @@ impl Optimizer {
             if clipped {
                 launches.push(arena.norm_launch());
             }
-            let count = arena.values.length();
-            let arguments = [
-                Argument::Write(arena.values),
-                Argument::Write(arena.first),
-                Argument::Write(arena.second),
-                Argument::Read(arena.gradient),
-                Argument::Read(places.constants.part(CONSTANTS * at, CONSTANTS)),
-                Argument::maybe(clipped.then_some(arena.norm)),
-                Argument::Wide(adam.clip),
-                Argument::size(count),
-            ];
-            launches.push(Launch::kernel(
-                "optimizer_step",
-                Grid::over(count.div_ceil(4)),
-                &arguments,
-            ));
+            let constants = places.constants.part(CONSTANTS * at, CONSTANTS);
+            for piece in &arena.pieces {
+                let part = |buffer: Buffer| buffer.part(piece.start, piece.len());
+                let arguments = [
+                    Argument::Write(part(arena.values)),
+                    Argument::Write(part(arena.first)),
+                    Argument::Write(part(arena.second)),
+                    Argument::Read(part(arena.gradient)),
+                    Argument::Read(constants),
+                    Argument::maybe(clipped.then_some(arena.norm)),
+                    Argument::Wide(adam.clip),
+                    Argument::size(piece.len()),
+                ];
+                let grid = Grid::over(piece.len().div_ceil(4));
+                launches.push(Launch::kernel("optimizer_step", grid, &arguments));
+            }
         }
     }
 
@@ -228,4 +250,25 @@ pub(super) fn follow(target: &ArenaPlaces, source: &ArenaPlaces, rate: f64) -> L
 pub(super) fn advance(places: &OptimizerPlaces, count: u64) -> Launch {
     let arguments = [Argument::Write(places.clock), Argument::Long(count)];
     Launch::kernel("optimizer_advance", Grid::one(1), &arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Initial;
+
+    #[test]
+    fn pieces_cover_an_arena_once_between_parameters_and_begin_at_whole_fours() {
+        let mut parameters = Parameters::default();
+        let arena = parameters.arena("net");
+        for (rows, columns) in [(37, 512), (1, 512), (512, 512), (1, 513), (512, 512), (1, 512)] {
+            parameters.add(arena, "w", (rows, columns), Initial::Constant(0.0));
+        }
+        let small = parameters.arena("small");
+        parameters.add(small, "w", (3, 3), Initial::Constant(0.0));
+        let cut = pieces(&parameters, arena);
+        let first = 37 * 512 + 512 + 512 * 512;
+        assert_eq!(cut, [0..first, first..parameters.length(arena)]);
+        assert_eq!(pieces(&parameters, small).first(), Some(&(0..9)));
+    }
 }

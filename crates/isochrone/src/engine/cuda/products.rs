@@ -78,7 +78,7 @@ type Key = ([usize; 3], Factor, Factor, Buffer, bool, Finish);
 /// cuBLASLt with a plan for every product it has seen.
 pub(super) struct Products {
     handle: sys::cublasLtHandle_t,
-    precision: Precision,
+    pub precision: Precision,
     plans: HashMap<Key, Plan>,
 }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::machine::Grid;
 use super::memory::{Buffer, Target};
 use super::products::{Factor, Finish, Multiply};
+use super::tiles;
 use crate::engine::Product;
 
 /// The kernels of an operation: the same formula as its CPU code.
@@ -121,11 +122,18 @@ impl Launch {
         Self { work, reads, writes, parts }
     }
 
-    fn product(multiply: Multiply) -> Self {
+    pub fn product(multiply: Multiply) -> Self {
         let mut reads = vec![multiply.left.buffer().range(), multiply.right.buffer().range()];
         reads.extend(multiply.finish.bias().map(Buffer::range));
         let writes = vec![multiply.out.buffer.range()];
         Self { work: Work::Product(multiply), reads, writes, parts: Vec::new() }
+    }
+
+    /// Whether any of these numbers is read or written.
+    pub fn touches(&self, numbers: &Range<usize>) -> bool {
+        let parts = self.parts.iter().map(|(part, _)| part);
+        let mut all = self.reads.iter().chain(&self.writes).chain(parts);
+        all.any(|range| range.start < numbers.end && numbers.start < range.end)
     }
 
     /// Whether `self` must wait for `earlier`.
@@ -227,6 +235,12 @@ impl Queue<'_> {
     /// Queues a kernel of the operation's source.
     pub fn launch(&mut self, name: &'static str, grid: Grid, arguments: &[Argument]) {
         self.launches.push(Launch::kernel(name, grid, arguments));
+    }
+
+    /// Queues `gradient` ← `gradient` where `told`, as long, is positive, else 0: the way back through
+    /// max(0, ·) by its output.
+    pub fn gate(&mut self, gradient: Buffer, told: Buffer) {
+        self.launches.push(tiles::gate(gradient, told));
     }
 
     /// Queues `out` ← scale · `left` · `right` (+ `out` where it is kept), then `finish`; with

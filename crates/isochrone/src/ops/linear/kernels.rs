@@ -75,7 +75,7 @@ impl Layer {
     /// Turns the gradient of the activation into that of the sums, in place.
     fn activation_to_sums(&self, queue: &mut Queue<'_>) {
         let gradient = queue.output_gradient();
-        let told = if self.keeps_sums() { queue.kept(0) } else { queue.output() };
+        let told = queue.kept(0);
         let arguments = [
             Argument::Write(gradient),
             Argument::Read(told),
@@ -158,6 +158,7 @@ impl Kernels for Layer {
         match (self.shape.norm, self.shape.activation) {
             (Norm::Layer, _) => self.norm_to_sums(queue),
             (Norm::None, Activation::Identity) => {}
+            (Norm::None, Activation::Relu) => queue.gate(queue.output_gradient(), queue.output()),
             (Norm::None, _) => self.activation_to_sums(queue),
         }
         let (rows, gradient) = (queue.rows(), queue.output_gradient());

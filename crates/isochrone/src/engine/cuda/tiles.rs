@@ -1,0 +1,174 @@
+//! Products of few rows as kernels of our own, with the gate that follows fused into them.
+//!
+//! cuBLASLt splits work for whole GPUs; a product of 256 × 512 × 512 leaves most of one idle. Tiles of
+//! 32 × 32 with k shared among the warps of a block take two thirds of its time. The rule by which
+//! a product becomes tiles is a function of shapes alone, so the same run gives the same bits.
+
+use std::ops::Range;
+
+use super::machine::Grid;
+use super::memory::Buffer;
+use super::products::{Factor, Finish, Multiply, Precision};
+use super::queue::{Argument, Launch, Work};
+
+pub(super) const SOURCE: &str = include_str!("tiles.cu");
+
+/// The kernel that leaves of a gradient what an output was positive for.
+const GATE: &str = "tiles_gate";
+
+/// Rows and columns of a tile, threads of a block and bytes of shared memory it works in.
+const SIDE: usize = 32;
+const THREADS: usize = 256;
+const SHARED: usize = 5 * 4 * (SIDE * 72 + 64 * 36);
+
+/// With more blocks than these cuBLASLt is as fast; gradients of weights add over more rows, and
+/// it is so earlier.
+const MOST_BLOCKS: usize = 256;
+const MOST_GRADIENT_BLOCKS: usize = 64;
+/// Fewer columns leave most of a tile unused.
+const LEAST_COLUMNS: usize = 8;
+
+/// What decides how products run.
+pub(super) struct Rules {
+    pub precision: Precision,
+    pub replicas: usize,
+}
+
+/// The launch that leaves of `gradient` what `told` is positive for.
+pub(super) fn gate(gradient: Buffer, told: Buffer) -> Launch {
+    let arguments = [
+        Argument::Write(gradient),
+        Argument::Read(told),
+        Argument::size(gradient.length()),
+        Argument::Int((gradient.is_aligned() && told.is_aligned()).into()),
+    ];
+    Launch::kernel(GATE, Grid::over(gradient.length().div_ceil(4)), &arguments)
+}
+
+/// Replaces small products among `launches` by tiles, and fuses the gates that follow them.
+pub(super) fn replace(launches: &mut Vec<Launch>, rules: &Rules) {
+    let mut fused = vec![false; launches.len()];
+    for at in 0..launches.len() {
+        let Work::Product(product) = launches[at].work.clone() else { continue };
+        let Some(kernel) = kernel(&product, rules) else { continue };
+        let gate = gate_after(launches, at, product.out.buffer);
+        if let Some((gate, _)) = gate {
+            fused[gate] = true;
+        }
+        launches[at] = tiles(&product, kernel, gate.map(|(_, told)| told));
+    }
+    let mut fused = fused.into_iter();
+    launches.retain(|_| !fused.next().unwrap_or(false));
+}
+
+/// The kernel of a product; none where cuBLASLt is asked.
+fn kernel(product: &Multiply, rules: &Rules) -> Option<&'static str> {
+    let (m, n) = (product.shape.m, product.shape.n);
+    let (name, most) = match (product.left, product.right) {
+        (Factor::Plain(_), Factor::Plain(_)) => ("tiles_plain", MOST_BLOCKS),
+        (Factor::Plain(_), Factor::Across(_)) => ("tiles_across", MOST_BLOCKS),
+        (Factor::Across(_), Factor::Plain(_)) => ("tiles_gradient", MOST_GRADIENT_BLOCKS),
+        (Factor::Across(_), Factor::Across(_)) => return None,
+    };
+    let blocks = m.div_ceil(SIDE) * n.div_ceil(SIDE) * rules.replicas;
+    let fits = blocks <= most && n >= LEAST_COLUMNS;
+    (fits && rules.precision == Precision::Tf32 && !product.exact).then_some(name)
+}
+
+/// The gate that is the next to touch `out` after launch `at`, and what it is told by.
+fn gate_after(launches: &[Launch], at: usize, out: Buffer) -> Option<(usize, Buffer)> {
+    let meet = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+    let later = || launches.iter().enumerate().skip(at + 1);
+    let (gate, launch) = later().find(|(_, launch)| launch.touches(&out.range()))?;
+    let Work::Kernel { name: GATE, arguments, .. } = &launch.work else { return None };
+    let (Argument::Write(gated), Argument::Read(told)) = (arguments[0], arguments[1]) else {
+        return None;
+    };
+    let mut between = later().take(gate - at - 1);
+    let stands = between
+        .all(|(_, launch)| !launch.writes.iter().any(|written| meet(written, &told.range())));
+    (gated == out && stands).then_some((gate, told))
+}
+
+/// The launch of a product in tiles.
+fn tiles(product: &Multiply, name: &'static str, told: Option<Buffer>) -> Launch {
+    let Multiply { shape, left, right, out, scale, finish, .. } = *product;
+    let wide = |factor: Factor, plain: usize, across: usize| {
+        let line = if matches!(factor, Factor::Plain(_)) { plain } else { across };
+        Argument::Int((factor.buffer().is_aligned() && line.is_multiple_of(4)).into())
+    };
+    let arguments = [
+        Argument::Read(left.buffer()),
+        Argument::Read(right.buffer()),
+        Argument::maybe(finish.bias()),
+        Argument::maybe(told),
+        Argument::Write(out.buffer),
+        Argument::size(shape.m),
+        Argument::size(shape.n),
+        Argument::size(shape.k),
+        Argument::Float(scale),
+        Argument::Int(out.keep.into()),
+        Argument::Int(matches!(finish, Finish::BiasRelu(_)).into()),
+        wide(left, shape.k, shape.m),
+        wide(right, shape.n, shape.k),
+    ];
+    let (x, y) = (shape.n.div_ceil(SIDE), shape.m.div_ceil(SIDE));
+    Launch::kernel(name, Grid::blocks(x, y, THREADS).with_shared(SHARED), &arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Product;
+    use crate::engine::cuda::memory::Target;
+
+    fn product(rows: usize, out: Buffer) -> Launch {
+        let shape = Product { m: rows, k: 16, n: 64 };
+        let left = Factor::Plain(Buffer { offset: 0, length: 16 * rows });
+        let right = Factor::Across(Buffer { offset: 1 << 20, length: 1024 });
+        let (scale, finish, exact) = (1.0, Finish::None, false);
+        let out = Target { buffer: out, keep: false };
+        Launch::product(Multiply { shape, left, right, out, scale, finish, exact })
+    }
+
+    fn names(launches: &[Launch]) -> Vec<&'static str> {
+        let name = |launch: &Launch| match launch.work {
+            Work::Kernel { name, .. } => name,
+            Work::Product(_) => "product",
+        };
+        launches.iter().map(name).collect()
+    }
+
+    fn rules(replicas: usize) -> Rules {
+        Rules { precision: Precision::Tf32, replicas }
+    }
+
+    #[test]
+    fn a_small_product_takes_the_gate_after_it_and_a_large_one_stays_as_it_is() {
+        let out = Buffer { offset: 1 << 21, length: 64 * 96 };
+        let told = Buffer { offset: 1 << 22, length: 64 * 96 };
+        let list = || vec![product(96, out), gate(out, told)];
+        let mut launches = list();
+        replace(&mut launches, &rules(1));
+        assert_eq!(names(&launches), ["tiles_across"]);
+        assert!(launches[0].reads.contains(&told.range()));
+        let mut launches = list();
+        replace(&mut launches, &rules(64));
+        assert_eq!(names(&launches), ["product", GATE]);
+        let mut launches = list();
+        replace(&mut launches, &Rules { precision: Precision::Single, replicas: 1 });
+        assert_eq!(names(&launches), ["product", GATE]);
+    }
+
+    #[test]
+    fn a_gate_is_not_fused_past_a_reader_of_the_gradient_or_a_writer_of_what_it_is_told_by() {
+        let out = Buffer { offset: 1 << 21, length: 64 * 96 };
+        let told = Buffer { offset: 1 << 22, length: 64 * 96 };
+        for argument in [Argument::Read(out), Argument::Write(out), Argument::Write(told)] {
+            let other = Launch::kernel("other", Grid::one(32), &[argument]);
+            let mut launches = vec![product(96, out), other, gate(out, told)];
+            replace(&mut launches, &rules(1));
+            assert_eq!(names(&launches), ["tiles_across", "other", GATE], "{argument:?}");
+        }
+    }
+}
