@@ -4,6 +4,8 @@
 //! The decoding is the `hdf5-reader` crate's. HDF5 keeps no sum of its numbers unless its writer
 //! asked for one, so a flipped bit in them cannot be noticed here.
 
+mod watched;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +13,8 @@ use hdf5_reader::error::Error as Cause;
 use hdf5_reader::group::Group;
 use hdf5_reader::storage::DynStorage;
 use hdf5_reader::{
-    Dataset as Array, Datatype, FileStorage, Hdf5File, OpenOptions, SliceInfo, SliceInfoElem,
+    ByteOrder, Dataset as Array, Datatype, FileStorage, Hdf5File, OpenOptions, SliceInfo,
+    SliceInfoElem,
 };
 
 use rayon::prelude::*;
@@ -20,6 +23,7 @@ use super::door::{self, narrowed};
 use super::memory;
 use super::npy::{self, Header, Item};
 use crate::error::{Error, Result};
+use watched::{Watched, place_of};
 
 /// Below this many bytes an array may be packed as tight as it likes.
 const SUSPECT_SIZE: u64 = 64 << 20;
@@ -38,6 +42,7 @@ const DAMAGED: &str = "the file is cut or damaged; copy or save it again";
 /// An HDF5 file that is open for reading.
 pub(super) struct Hdf5 {
     root: Group,
+    storage: DynStorage,
     /// The largest array that is read, in bytes.
     largest: u64,
     /// Whether there is enough to read for two threads.
@@ -56,6 +61,7 @@ impl Hdf5 {
 
     /// Opens `size` bytes.
     pub(super) fn new(storage: DynStorage, size: u64) -> Result<Self> {
+        let storage: DynStorage = Arc::new(Watched(storage));
         let largest = size.saturating_mul(SUSPECT_RATIO).max(SUSPECT_SIZE);
         let options = OpenOptions {
             chunk_cache_bytes: 0,
@@ -67,7 +73,8 @@ impl Hdf5 {
             ..OpenOptions::default()
         };
         let refused = |error| refused("the file", &error);
-        let file = Hdf5File::from_storage_with_options(storage, options).map_err(refused)?;
+        let file =
+            Hdf5File::from_storage_with_options(Arc::clone(&storage), options).map_err(refused)?;
         let end = file.superblock().eof_address;
         if end > size {
             return Err(Error::input(format!(
@@ -75,7 +82,8 @@ impl Hdf5 {
             ))
             .hint(DAMAGED));
         }
-        Ok(Self { root: file.root_group().map_err(refused)?, largest, large: size > LARGE })
+        let root = file.root_group().map_err(refused)?;
+        Ok(Self { root, storage, largest, large: size > LARGE })
     }
 
     /// Does both, at the same time where the file is large.
@@ -135,7 +143,11 @@ impl Hdf5 {
                 .hint("if the file is honest, save it unpacked")
         })?;
         let mut values = memory::zeros(bytes / 4, key)?;
-        let fill = |(index, target): (usize, &mut [f32])| blocks.read(index, target);
+        let start = blocks.plain_start()?;
+        let fill = |(index, target): (usize, &mut [f32])| match start {
+            Some(start) => self.copy(&blocks, start, index, target),
+            None => blocks.read(index * blocks.rows, target),
+        };
         let block = blocks.rows * size;
         if self.large && bytes > LARGE as usize {
             // The first complaint in the order of the rows, whichever block was read first.
@@ -145,6 +157,23 @@ impl Hdf5 {
             values.chunks_mut(block).enumerate().try_for_each(fill)?;
         }
         Ok((values, rows, size))
+    }
+
+    /// Copies block `index` of rows that lie together from byte `start` on.
+    fn copy(
+        &self,
+        blocks: &Blocks<'_>,
+        start: u64,
+        index: usize,
+        target: &mut [f32],
+    ) -> Result<()> {
+        let at = start + 4 * (index * blocks.rows * blocks.shape[1]) as u64;
+        let bytes = self.storage.read_range(at, 4 * target.len());
+        let bytes = bytes.map_err(|error| refused(blocks.key, &error))?;
+        for (target, &number) in target.iter_mut().zip(bytes.as_chunks::<4>().0) {
+            *target = f32::from_le_bytes(number);
+        }
+        Ok(())
     }
 }
 
@@ -185,11 +214,26 @@ impl<'a> Blocks<'a> {
         self.shape[0].div_ceil(self.rows)
     }
 
-    /// Reads block `index`, as many numbers as `target` has.
-    fn read(&self, index: usize, target: &mut [f32]) -> Result<()> {
+    /// The byte at which the rows begin, where they lie in the file as they do in memory: the first
+    /// and the last row are read, and it is seen from where.
+    fn plain_start(&self) -> Result<Option<u64>> {
+        let [rows, size] = self.shape;
+        let little = ByteOrder::LittleEndian;
+        let plain = matches!(self.array.dtype(), Datatype::FloatingPoint { size: 4, byte_order } if *byte_order == little);
+        if !plain || self.array.chunks().is_some() || rows < 2 {
+            return Ok(None);
+        }
+        let mut row = vec![0.0; size];
+        let mut place = |first| place_of(4 * size, || self.read(first, &mut row));
+        let (start, last) = (place(0)?, place(rows - 1)?);
+        let between = 4 * ((rows - 1) * size) as u64;
+        Ok(start.filter(|start| start.checked_add(between) == last))
+    }
+
+    /// Reads as many rows as `target` has from row `first` on.
+    fn read(&self, first: usize, target: &mut [f32]) -> Result<()> {
         let failed = |error| refused(self.key, &error);
         let [_, size] = self.shape;
-        let first = index * self.rows;
         let side = |start: usize, end: usize| SliceInfoElem::Slice {
             start: start as u64,
             end: end as u64,
@@ -243,7 +287,7 @@ pub(super) fn each_rows(
     for index in 0..blocks.count() {
         let count = blocks.rows.min(rows - index * blocks.rows);
         numbers.resize(count * size, 0.0);
-        blocks.read(index, &mut numbers)?;
+        blocks.read(index * blocks.rows, &mut numbers)?;
         take(&numbers)?;
     }
     Ok(())
