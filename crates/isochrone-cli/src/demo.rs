@@ -135,7 +135,7 @@ fn name(folder: &Path) -> String {
 
 fn jobs(arguments: &Demo) -> Result<Vec<(RunConfig, PathBuf)>> {
     let job = |name: &&str| {
-        let preset = run::preset(World::Pinwheel, name).unwrap_or_default();
+        let preset = run::preset(World::Pinwheel, name, None);
         let config = RunConfig::parse(preset, &[format!("seed={}", arguments.seed)])?;
         Ok((config, arguments.out.join(name)))
     };

@@ -140,9 +140,14 @@ macro_rules! tuned {
     };
 }
 
-/// The settings that a learner was tuned to on a world, as TOML; none where nobody did. A learner with
-/// an extraction other than its usual one may have settings of its own, as `NAME-EXTRACTION`.
-pub fn preset(world: World, algorithm: &str) -> Option<&'static str> {
+/// The settings that a learner was tuned to on a world, as TOML; empty where nobody did. With an
+/// extraction other than its usual one a learner may have settings of its own.
+pub fn preset(world: World, algorithm: &str, extraction: Option<&str>) -> &'static str {
+    let own = extraction.and_then(|extraction| tuned(world, &format!("{algorithm}-{extraction}")));
+    own.or_else(|| tuned(world, algorithm)).unwrap_or_default()
+}
+
+fn tuned(world: World, algorithm: &str) -> Option<&'static str> {
     match world {
         World::Pinwheel | World::PinwheelShortcut => tuned!(
             "pinwheel",
@@ -477,7 +482,7 @@ mod tests {
         let worlds = [World::Pinwheel, World::Roads];
         let pairs = worlds.map(|world| algorithms::Config::NAMES.map(|name| (world, name)));
         for (world, name) in pairs.into_iter().flatten() {
-            let text = preset(world, name).unwrap();
+            let text = preset(world, name, None);
             let config = RunConfig::parse(text, &[]).unwrap();
             assert_eq!((config.algorithm.name(), config.data.world()), (name, Some(world)));
             if algorithms::Config::named(name).unwrap().extraction_mut().is_none() {
@@ -487,7 +492,10 @@ mod tests {
             assert!(other.to_toml().unwrap().contains("name = \"awr\""));
         }
         let maze = "pointmaze-medium-navigate".parse().unwrap();
-        assert_eq!(preset(maze, "cmd1"), None);
+        assert_eq!(preset(maze, "cmd1", None), "");
+        let usual = preset(World::Pinwheel, "crl", Some("ddpg-bc"));
+        assert_eq!(usual, preset(World::Pinwheel, "crl", None));
+        assert_ne!(usual, preset(World::Pinwheel, "crl", Some("awr")));
     }
 
     #[test]

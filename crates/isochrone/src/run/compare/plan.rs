@@ -328,11 +328,9 @@ fn resolve(
 ) -> Result<RunConfig> {
     let (name, is_file) = (entry.learner.as_str(), entry.is_file());
     let variant = VARIANTS.iter().find(|(variant, ..)| *variant == name);
-    let own = extraction.and_then(|extraction| preset(world, &format!("{name}-{extraction}")));
-    let tuned = own.or(preset(world, name)).unwrap_or_default();
     let tuned = match &request.sheet {
         Some(sheet) => sheet.config(world, name)?,
-        None => tuned.to_owned(),
+        None => preset(world, name, extraction).to_owned(),
     };
     let name = variant.map_or(name, |(_, learner, _)| learner);
     let mut settings = vec![format!("data.source=\"{world}\"")];
@@ -407,7 +405,7 @@ mod tests {
                     format!("data.source={world}"),
                     format!("seed={seed}"),
                 ];
-                let tuned = preset(world, name).unwrap_or_default();
+                let tuned = preset(world, name, None);
                 let mut config = RunConfig::parse(tuned, &settings).unwrap();
                 // Nothing else is changed but that curves need evaluations.
                 if config.train.evaluate_every == 0 {
