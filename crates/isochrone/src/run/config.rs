@@ -54,6 +54,9 @@ pub struct DataConfig {
     pub recorded_in: Option<World>,
     /// The seed of a world's data.
     pub seed: u64,
+    /// Episodes of a world's data; none takes as many as the benchmark's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub episodes: Option<u32>,
     /// What the actions of a file are.
     pub actions: ActionKind,
     /// How states are normalized.
@@ -82,6 +85,7 @@ impl Default for DataConfig {
             source: "pinwheel".into(),
             recorded_in: None,
             seed: 0,
+            episodes: None,
             actions: ActionKind::Auto,
             scaling: Scaling::Range,
             features: Features::None,

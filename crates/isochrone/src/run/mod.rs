@@ -123,7 +123,10 @@ impl Source {
 pub fn open_source(config: &DataConfig) -> Result<Source> {
     if let Ok(world) = config.source.parse::<World>() {
         let environment = world.open();
-        let Recording { dataset, families, family_names } = environment.generate(config.seed)?;
+        let Recording { dataset, families, family_names } = match config.episodes {
+            None => environment.generate(config.seed)?,
+            Some(count) => environment.record(config.seed, 0..count, &|| {})?.recording,
+        };
         let world = Some(Opened { world, environment, families, family_names });
         return Ok(Source { world, ..Source::new(dataset) });
     }
