@@ -386,6 +386,15 @@ fn a_sheet_names_worlds_learners_and_what_others_published() {
     }
     let runs = csv(&read(&out, "compare.csv"));
     assert_eq!(runs.len(), 4);
+    // A picture of routes in a run's folder comes to stand beside the page.
+    let routes = out.join("pinwheel/gcbc/seed-1/routes.png");
+    std::fs::write(&routes, "a picture").unwrap();
+    said(command(&[]), 0);
+    let drawn = std::fs::read_to_string(&page).unwrap();
+    assert!(drawn.contains("![Routes of gcbc in pinwheel, seed 1](sheet-pinwheel-gcbc.png)"));
+    let copied = std::fs::read(FOLDER.path().join("sheet-pinwheel-gcbc.png")).unwrap();
+    assert_eq!(copied, b"a picture");
+    std::fs::remove_file(routes).unwrap();
     for run in &runs {
         let [last, best] = ["last_three", "best"].map(|name| run[name].parse::<f64>().unwrap());
         assert!(last <= best);
