@@ -46,7 +46,12 @@ fn the_sheets_hold_the_worlds_and_learners_of_the_benchmarks() {
             (name, sheet.worlds.len(), sheet.algorithms.len())
         })
         .collect();
-    let expected = [("antmaze-d4rl", 6, 9), ("antmaze-ogbench", 1, 9), ("pointmaze", 8, 9)];
+    let expected = [
+        ("antmaze-d4rl", 6, 9),
+        ("antmaze-ogbench", 1, 9),
+        ("pointmaze-longer", 2, 3),
+        ("pointmaze", 8, 9),
+    ];
     assert_eq!(found, expected.map(|(name, worlds, learners)| (name.to_owned(), worlds, learners)));
     for (_, sheet) in sheets() {
         for column in &sheet.published {
