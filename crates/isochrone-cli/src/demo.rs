@@ -225,7 +225,7 @@ fn question(
     config: &RunConfig,
     examiner: &Examiner<'_>,
 ) -> Result<(Checked, Option<Panel>)> {
-    let graph = examiner::graph(model, examiner.source())?;
+    let graph = examiner::graph(model, examiner.source(), config)?;
     let checked = Checked {
         audit: examiner.audit(model)?,
         against_exact: examiner.against_exact(model)?,

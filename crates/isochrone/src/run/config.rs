@@ -9,6 +9,7 @@ use toml::{Table, Value};
 use crate::algorithms;
 use crate::data::{Features, Memory, Scaling};
 use crate::error::{Error, Result, nearest};
+use crate::plan;
 use crate::simulate::World;
 use crate::train::Settings;
 
@@ -54,6 +55,9 @@ pub struct DataConfig {
     pub recorded_in: Option<World>,
     /// The seed of a world's data.
     pub seed: u64,
+    /// Episodes of a world's data; none takes as many as the benchmark's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub episodes: Option<u32>,
     /// What the actions of a file are.
     pub actions: ActionKind,
     /// How states are normalized.
@@ -82,6 +86,7 @@ impl Default for DataConfig {
             source: "pinwheel".into(),
             recorded_in: None,
             seed: 0,
+            episodes: None,
             actions: ActionKind::Auto,
             scaling: Scaling::Range,
             features: Features::None,
@@ -120,11 +125,14 @@ pub struct EvaluationConfig {
     pub seed: u64,
     /// Triples of states on which the triangle inequality is checked.
     pub triples: u64,
+    /// Recorded steps at least to the waypoint that the graph planner sends a policy to; none is 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waypoint: Option<usize>,
 }
 
 impl Default for EvaluationConfig {
     fn default() -> Self {
-        Self { tasks: 400, seed: 1_000, triples: 1_000_000 }
+        Self { tasks: 400, seed: 1_000, triples: 1_000_000, waypoint: None }
     }
 }
 
@@ -237,6 +245,13 @@ impl RunConfig {
     pub fn discount(&self) -> f64 {
         let of_world = || self.data.world().map(|world| world.open().discount());
         self.discount.or_else(of_world).unwrap_or(FILE_DISCOUNT)
+    }
+
+    /// How the graph planner is built and followed.
+    pub fn planner(&self) -> plan::Settings {
+        let usual = plan::Settings::default();
+        let waypoint = self.evaluation.waypoint.unwrap_or(usual.waypoint);
+        plan::Settings { waypoint, ..usual }
     }
 
     /// The config without what decides no result: a run may go on with another of these.

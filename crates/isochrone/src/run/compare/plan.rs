@@ -157,9 +157,8 @@ impl Plan {
 
     /// The data that `config` learns from.
     pub(super) fn source(&self, config: &RunConfig) -> Option<&Source> {
-        let same =
-            |data: &DataConfig| data.source == config.data.source && data.seed == config.data.seed;
-        self.sources.iter().find(|(data, _)| same(data)).map(|(_, source)| source)
+        let same = |(data, _): &&(DataConfig, Source)| recording(data) == recording(&config.data);
+        self.sources.iter().find(same).map(|(_, source)| source)
     }
 
     /// The extractions of one learner in one world, each checked against the data.
@@ -211,9 +210,7 @@ impl Plan {
 
     /// Makes sure that the data are there.
     fn open(&mut self, data: &DataConfig) -> Result<()> {
-        let known = |(other, _): &(DataConfig, Source)| {
-            (&other.source, other.seed) == (&data.source, data.seed)
-        };
+        let known = |(other, _): &(DataConfig, Source)| recording(other) == recording(data);
         if !self.sources.iter().any(known) {
             self.sources.push((data.clone(), open_source(data)?));
         }
@@ -240,6 +237,11 @@ impl Plan {
         all.extend(self.jobs.iter().map(|job| (job.folder.clone(), job.config.clone())));
         agree(&all)
     }
+}
+
+/// What decides the data that a config names.
+fn recording(data: &DataConfig) -> (&str, u64, Option<u32>) {
+    (&data.source, data.seed, data.episodes)
 }
 
 /// Variants of learners that are compared under a name of their own: name, learner, setting.
