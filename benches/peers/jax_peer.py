@@ -2,10 +2,9 @@
 """The updates of CMD-1, CMD-2, QRL, TMD and GCIQL in JAX, timed at the sizes of `isochrone bench`.
 
     python benches/peers/jax_peer.py --check                  # against scripts/parity.py
-    isochrone bench --json … | python benches/peers/jax_peer.py --modes scan,call
+    isochrone bench --json … > report.json; echo 0 | python benches/peers/jax_peer.py --cases report.json
 
-Reads the cases of a bench report from standard input and prints one JSON line for each that it timed.
-Modes: `scan`, data on the device, draws inside, many updates in one `lax.scan`, seeds by `vmap`, buffers
+Times cases of a bench report, those whose numbers stand on standard input (see rounds.py). Modes: `scan`, data on the device, draws inside, many updates in one `lax.scan`, seeds by `vmap`, buffers
 donated; `call`, batches drawn by numpy on the host, one jitted call an update. Losses are those of
 scripts/parity.py with DDPG+BC; all passes read the parameters the update began with and share one
 backward, each held where it must not move another's. XLA fuses differences and reductions of all pairs;
@@ -24,6 +23,8 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from rounds import cases_of, serve, timed
 
 hold = jax.lax.stop_gradient
 relu = jax.nn.relu
@@ -353,16 +354,6 @@ class OnHost:
 # Timing.
 
 
-def best_of(run, steps, seconds):
-    """Milliseconds a step: median and best of at least three runs."""
-    times, begin = [], time.perf_counter()
-    while len(times) < 3 or (time.perf_counter() - begin < seconds and len(times) < 30):
-        since = time.perf_counter()
-        run()
-        times.append(1e3 * (time.perf_counter() - since) / steps)
-    return sorted(times)[len(times) // 2], min(times)
-
-
 def in_scan(case, data, options):
     """Many updates in one call: nothing leaves the device."""
 
@@ -374,7 +365,7 @@ def in_scan(case, data, options):
 
     several = case["seeds"] > 1
     each = jax.vmap(one, in_axes=(0, None)) if several else one
-    steps = options.steps or (5 if jax.default_backend() == "cpu" else 500)
+    steps = options.steps or (2 if jax.default_backend() == "cpu" else 500)
 
     def many(carry, data):
         return jax.lax.scan(lambda carry, _: (each(carry, data), None), carry, length=steps)[0]
@@ -396,7 +387,7 @@ def in_calls(case, data, options):
     step = jax.jit(lambda state, batch: update(state, batch, case), donate_argnums=0)
     sample = lambda: draw([None] * 11, OnHost, host, case["batch"], case["learner"])
     kept = [step(begin(jax.random.key(0), case), sample())]
-    steps = options.steps or (2 if jax.default_backend() == "cpu" else 100)
+    steps = options.steps or (1 if jax.default_backend() == "cpu" else 100)
 
     def run():
         for _ in range(steps):
@@ -425,51 +416,56 @@ def prepared(case, form):
     }
 
 
-def jobs(report, options):
-    """(case, mode, form) of everything to be timed."""
-    for case in report["cases"]:
+def jobs(cases, options):
+    """(number of the case, mode, form) of everything to be timed."""
+    for number, case in enumerate(cases):
         for mode in options.modes.split(","):
             for form in options.forms.split(","):
                 alike = form != "plain" and case["learner"] in ("qrl", "gciql")
                 if case["learner"] in LEARNERS and not alike and not (mode == "call" and case["seeds"] > 1):
-                    yield case, mode, form
+                    yield number, mode, form
 
 
 def measure(options):
-    """Compiles side by side, then times one after the other."""
-    everything = list(jobs(json.load(sys.stdin), options))
+    """Compiles side by side, at most `options.patience` seconds, then times what it is asked for."""
+    cases = cases_of(options.cases)
     data = {}
-    for case, _, _ in everything:
+    for case in cases:
         sizes = tuple(case[name] for name in ("rows", "state", "action"))
         draws = lambda width: jax.random.uniform(jax.random.key(width), (sizes[0], width), minval=-1.0)
         if sizes not in data:
             data[sizes] = jax.block_until_ready((draws(sizes[1]), draws(sizes[2])))
 
     def prepare(job):
-        case, mode, form = job
-        since = time.perf_counter()
+        case, since = cases[job[0]], time.perf_counter()
         sizes = tuple(case[name] for name in ("rows", "state", "action"))
-        made = {"scan": in_scan, "call": in_calls}[mode](prepared(case, form), data[sizes], options)
-        return *made, time.perf_counter() - since
-
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        made = list(pool.map(prepare, everything))
-    for (case, mode, form), (run, steps, kept, seconds) in zip(everything, made):
+        run, steps, kept = {"scan": in_scan, "call": in_calls}[job[1]](prepared(case, job[2]), data[sizes], options)
         run()
-        median, best = best_of(run, steps, options.seconds)
-        line = {
-            "peer": "jax",
-            "version": jax.__version__,
-            "mode": mode if form == "plain" else f"{mode}, {form}",
-            **{name: case[name] for name in ("learner", "shape", "batch", "seeds")},
-            "update_median_ms": median,
-            "update_best_ms": best,
-            "steps": steps,
-            "finite": finite(kept),
-            "compile_seconds": seconds,
-        }
-        kept.clear()
-        print(json.dumps(line), flush=True)
+        seconds = time.perf_counter() - since
+        print(f"{case['learner']} {case['batch']} x {case['seeds']}, {job[1:]}: {seconds:.0f} s", file=sys.stderr)
+        return run, steps, kept, seconds
+
+    pool = concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+    made = {job: pool.submit(prepare, job) for job in jobs(cases, options)}
+    concurrent.futures.wait(made.values(), options.patience)
+
+    def one(job, work):
+        name = {"peer": "jax", "version": jax.__version__, "mode": job[1], "form": job[2]}
+        if not work.done() or work.exception():
+            why = work.exception() if work.done() else f"not compiled after {options.patience:.0f} s"
+            return name | {"failed": str(why).splitlines()[0][:200]}
+        run, steps, kept, seconds = work.result()
+        beside = sum(not other.done() for other in made.values())
+        times = timed(run, steps, options.seconds)
+        return name | times | {"finite": finite(kept), "compile_seconds": seconds, "compiling_beside": beside}
+
+    def forms(number):
+        return [functools.partial(one, job, work) for job, work in made.items() if job[0] == number]
+
+    serve(sum(work.done() for work in made.values()), forms)
+    # Compilations that go on are of no use to anybody.
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def check():
@@ -534,10 +530,12 @@ def filled(tree, name, parity):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compares losses and gradients with parity.py")
+    parser.add_argument("--cases", help="the report of `isochrone bench --json`")
+    parser.add_argument("--patience", type=float, default=3600.0, help="seconds that all may compile")
     parser.add_argument("--modes", default="scan,call")
     parser.add_argument("--forms", default="plain,products")
-    parser.add_argument("--steps", type=int, default=0, help="updates in one call [scan: 500 on a GPU, 5 on the CPU; call: 100, 2]")
-    parser.add_argument("--seconds", type=float, default=2.0, help="how long each is timed")
+    parser.add_argument("--steps", type=int, default=0, help="updates in one call [scan: 500 on a GPU, 2 on the CPU; call: 100, 1]")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long each is timed")
     options = parser.parse_args()
     check() if options.check else measure(options)
 

@@ -2,16 +2,15 @@
 """The updates of CMD-1, CMD-2, QRL, TMD and GCIQL in PyTorch, timed at the sizes of `isochrone bench`.
 
     python benches/peers/torch_peer.py --check                # against scripts/parity.py; needs jax
-    isochrone bench --json … | python benches/peers/torch_peer.py --device cuda
+    isochrone bench --json … > report.json; echo 0 | python benches/peers/torch_peer.py --cases report.json
 
-Reads the cases of a bench report from standard input and prints one JSON line for each that it timed.
-Every tensor has the seeds as its first dimension, so that several are batched products. On a GPU data and
+Times cases of a bench report, those whose numbers stand on standard input (see rounds.py). Every tensor has the seeds as its first dimension, so that several are batched products. On a GPU data and
 draws stay there and an update is one captured CUDA graph; on the CPU it runs eagerly. All pairs are
 reduced in compiled kernels; the backward of the norm is two products, that of the maximum a scatter.
 """
 
 import argparse
-import json
+import functools
 import math
 import pathlib
 import sys
@@ -20,7 +19,10 @@ import time
 import torch
 from torch.nn.functional import softplus
 
+from rounds import cases_of, serve, timed
+
 DISCOUNT, LENGTH, CLONING = 0.99, 100, 0.03
+BEGAN = time.perf_counter()
 
 
 # Networks: a list of (weight, bias), each with the seeds first.
@@ -364,10 +366,13 @@ def captured(trainer):
     return graph.replay
 
 
-def timed(case, options):
+def prepared(case, options):
+    """A trainer, its step as it is timed, and how it runs."""
     torch.manual_seed(0)
     device = torch.device(options.device)
     torch.set_default_device(device)
+    head = case["config"].get("head", {})
+    case |= {"components": head.get("components", 1), "group": head.get("group", 8), "discount": DISCOUNT}
     data = tuple(2 * torch.rand(case["rows"], case[name]) - 1 for name in ("state", "action"))
     trainer, mode = Trainer(case, data), "eager"
     step = trainer.update
@@ -378,48 +383,38 @@ def timed(case, options):
             print(f"{case['learner']}: not captured: {str(error).splitlines()[0]}", file=sys.stderr)
             trainer = Trainer(case, data)
             step = trainer.update
-    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
     step()
-    wait()
-    since = time.perf_counter()
-    step()
-    wait()
-    steps = max(1, min(500, int(options.seconds / 4 / (time.perf_counter() - since))))
-    times, begin = [], time.perf_counter()
-    while len(times) < 3 or (time.perf_counter() - begin < options.seconds and len(times) < 30):
-        since = time.perf_counter()
+    return trainer, step, mode
+
+
+def one(made, options):
+    trainer, step, mode = made
+    on_gpu = options.device.startswith("cuda")
+    steps = 100 if on_gpu else 1
+
+    def run():
         for _ in range(steps):
             step()
-        wait()
-        times.append(1e3 * (time.perf_counter() - since) / steps)
+        if on_gpu:
+            torch.cuda.synchronize()
+
+    times = timed(run, steps, options.seconds)
     sound = all(bool(leaf.isfinite().all()) for leaf in leaves(list(trainer.values.values())))
-    return mode, sorted(times)[len(times) // 2], min(times), steps, sound
+    name = {"peer": "torch", "version": torch.__version__, "mode": mode, "form": "products"}
+    return name | times | {"finite": sound}
 
 
 def measure(options):
-    report = json.load(sys.stdin)
     torch.set_float32_matmul_precision("high")
     if options.device.startswith("cuda"):
         compiled[0] = torch.compile(reduced, dynamic=False)
-    for case in report["cases"]:
-        if case["learner"] not in LEARNERS:
-            continue
-        head = case["config"].get("head", {})
-        case |= {"components": head.get("components", 1), "group": head.get("group", 8), "discount": DISCOUNT}
+    made = {}
+    for number, case in enumerate(cases_of(options.cases)):
         since = time.perf_counter()
-        mode, median, best, steps, sound = timed(case, options)
-        line = {
-            "peer": "torch",
-            "version": torch.__version__,
-            "mode": mode,
-            **{name: case[name] for name in ("learner", "shape", "batch", "seeds")},
-            "update_median_ms": median,
-            "update_best_ms": best,
-            "steps": steps,
-            "finite": sound,
-            "seconds": time.perf_counter() - since,
-        }
-        print(json.dumps(line), flush=True)
+        if case["learner"] in LEARNERS and since - BEGAN < options.patience:
+            made[number] = prepared(case, options)
+            print(f"{case['learner']} {case['batch']}: {time.perf_counter() - since:.0f} s", file=sys.stderr)
+    serve(len(made), lambda number: [functools.partial(one, made[number], options)] if number in made else [])
 
 
 def check():
@@ -464,8 +459,10 @@ def check():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compares losses and gradients with parity.py")
+    parser.add_argument("--cases", help="the report of `isochrone bench --json`")
+    parser.add_argument("--patience", type=float, default=3600.0, help="seconds in which cases are prepared")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--seconds", type=float, default=2.0, help="how long each is timed")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long each is timed")
     options = parser.parse_args()
     check() if options.check else measure(options)
 

@@ -1,8 +1,10 @@
 //! What is measured: a learner at one size of networks and data, built as a run builds it.
 
+use std::path::Path;
+
 use isochrone::algorithms::{Algorithm, Config, Learner, Problem};
 use isochrone::data::sampler::Sampler;
-use isochrone::data::{Dataset, Normalization, Scaling};
+use isochrone::data::{Choices, Dataset, Memory, Normalization, Scaling, load, npz};
 use isochrone::engine::{Parameters, Program};
 use isochrone::error::nearest;
 use isochrone::random::{Purpose, Stream};
@@ -207,6 +209,19 @@ impl Data {
         Ok(Self { dataset, normalization })
     }
 
+    /// The same rows in an npz file, read where they lie because no more than `memory` bytes may be
+    /// taken.
+    ///
+    /// # Errors
+    /// The file cannot be written or read.
+    pub fn moved_to(self, file: &Path, memory: u64) -> Result<Self> {
+        npz::write(file, &self.dataset)?;
+        drop(self);
+        let dataset = load(file, &Choices::default(), Memory(memory))?.dataset;
+        let normalization = Normalization::fit(&dataset, Scaling::None)?;
+        Ok(Self { dataset, normalization })
+    }
+
     /// Bytes that the data of a case take while they are made.
     pub fn bytes(case: &Case) -> u64 {
         let numbers = case.rows * (case.state + case.action);
@@ -295,6 +310,18 @@ mod tests {
         let data = Data::new(&case).unwrap();
         assert_eq!(data.dataset.rows(), case.rows);
         assert_eq!(data.dataset.state(0), data.dataset.state(DRAWN / case.state));
+    }
+
+    #[test]
+    fn rows_in_a_file_stay_there() {
+        let case = Shape::named("2x128").unwrap().cases("gcbc", &[32], 1).remove(0);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rows.npz");
+        let data = Data::new(&case).unwrap();
+        let second = data.dataset.state(1).to_vec();
+        let data = data.moved_to(&file, Data::bytes(&case) / 16).unwrap();
+        assert_eq!(data.dataset.stays_in(), Some(file.as_path()));
+        assert_eq!(data.dataset.read_state(1).unwrap(), second);
     }
 
     #[test]

@@ -24,9 +24,12 @@ enum Axis {
     Latent,
     Seeds,
     Rows,
+    /// Rows that stay in a file, of which an eighth fits into the memory that data may take.
+    Disk,
 }
 
-const AXES: [Axis; 5] = [Axis::Batch, Axis::Width, Axis::Latent, Axis::Seeds, Axis::Rows];
+const AXES: [Axis; 6] =
+    [Axis::Batch, Axis::Width, Axis::Latent, Axis::Seeds, Axis::Rows, Axis::Disk];
 /// Points of an axis where a rough answer is asked for.
 const FEW: usize = 2;
 
@@ -38,7 +41,8 @@ impl Axis {
             Self::Latent => &[32, 64, 128, 256, 512, 1024],
             Self::Seeds if gpu => &[1, 2, 4, 8, 16, 32, 64],
             Self::Seeds => &[1, 2, 4, 8],
-            Self::Rows => &[100_000, 1_000_000, 10_000_000, 100_000_000],
+            Self::Disk if gpu => &[],
+            Self::Rows | Self::Disk => &[100_000, 1_000_000, 10_000_000, 100_000_000],
         }
     }
 
@@ -49,6 +53,7 @@ impl Axis {
             Self::Latent => "latent",
             Self::Seeds => "seeds",
             Self::Rows => "rows",
+            Self::Disk => "disk",
         }
     }
 
@@ -60,11 +65,15 @@ impl Axis {
             Self::Latent => "coordinates of a latent vector",
             Self::Seeds => "seeds at once",
             Self::Rows => "rows of the data, power of ten",
+            Self::Disk => "rows of data that stay on disk, power of ten",
         }
     }
 
     fn place(self, value: usize) -> u64 {
-        if self == Self::Rows { u64::from(value.ilog10()) } else { value as u64 }
+        match self {
+            Self::Rows | Self::Disk => u64::from(value.ilog10()),
+            _ => value as u64,
+        }
     }
 
     fn set(self, case: &mut Case, value: usize) {
@@ -73,7 +82,7 @@ impl Axis {
             Self::Width => case.hidden.fill(value),
             Self::Latent => case.latent = value,
             Self::Seeds => case.seeds = value,
-            Self::Rows => case.rows = value,
+            Self::Rows | Self::Disk => case.rows = value,
         }
     }
 }
@@ -127,7 +136,8 @@ pub fn run(
             for &(_, value) in places.iter().filter(|place| place.0 == axis) {
                 let mut case = base.clone();
                 axis.set(&mut case, value);
-                match point(meter, &case, &bar) {
+                let file = (axis == Axis::Disk).then(|| out.join("rows.npz"));
+                match point(meter, &case, file.as_deref(), &bar) {
                     Ok(found) => scaling.points.push(Point { axis, value, found }),
                     Err(error @ Error::Memory(_)) => {
                         let (learner, why) = (case.learner, error.to_string());
@@ -148,8 +158,13 @@ fn places(gpu: bool, most: usize) -> Vec<(Axis, usize)> {
     AXES.into_iter().flat_map(of).collect()
 }
 
-/// Measures one place, where its data fit into memory.
-fn point(meter: &mut Meter, case: &Case, bar: &ProgressBar) -> Result<Found> {
+/// Measures one place, where its data fit into memory; with `file` they then stay in that file.
+fn point(
+    meter: &mut Meter,
+    case: &Case,
+    file: Option<&Path>,
+    bar: &ProgressBar,
+) -> Result<Found> {
     if let Some(available) = available_memory()
         && Data::bytes(case) > available
     {
@@ -161,7 +176,14 @@ fn point(meter: &mut Meter, case: &Case, bar: &ProgressBar) -> Result<Found> {
             mebibytes(available)
         )));
     }
-    meter.measure(case, &Data::new(case)?, bar)
+    let data = Data::new(case)?;
+    let Some(file) = file else { return meter.measure(case, &data, bar) };
+    let found = data.moved_to(file, Data::bytes(case) / 16);
+    let found = found.map_err(|error| Error::memory(error.to_string()));
+    let found = found.and_then(|data| meter.measure(case, &data, bar));
+    // What is left of a file that could not be written is of no use either.
+    let _ = std::fs::remove_file(file);
+    found
 }
 
 impl Scaling {
@@ -290,7 +312,8 @@ mod tests {
             assert_eq!(keys.filter(|key| plain[*key] != changed[*key]).count(), 1, "{axis:?}");
             assert!(axis.values(true).is_sorted());
         }
-        assert_eq!(places(true, FEW).len(), AXES.len() * FEW);
+        assert_eq!(places(false, FEW).len(), AXES.len() * FEW);
+        assert_eq!(places(true, FEW).len(), (AXES.len() - 1) * FEW);
     }
 
     #[test]
