@@ -330,11 +330,17 @@ fn resolve(
 ) -> Result<RunConfig> {
     let (name, is_file) = (entry.learner.as_str(), entry.is_file());
     let variant = VARIANTS.iter().find(|(variant, ..)| *variant == name);
-    let tuned = match &request.sheet {
-        Some(sheet) => sheet.config(world, name)?,
-        None => preset(world, name, extraction).to_owned(),
-    };
+    let own = name;
     let name = variant.map_or(name, |(_, learner, _)| learner);
+    let tuned = match &request.sheet {
+        Some(sheet) => sheet.config(world, own)?,
+        None => [own, name]
+            .map(|name| preset(world, name, extraction))
+            .into_iter()
+            .find(|tuned| !tuned.is_empty())
+            .unwrap_or_default()
+            .to_owned(),
+    };
     let mut settings = vec![format!("data.source=\"{world}\"")];
     if !is_file {
         settings.push(format!("algorithm.name=\"{name}\""));
@@ -490,6 +496,15 @@ mod tests {
         let twice = request(&["cmd1", same.to_str().unwrap()], Choice::Awr, &[]);
         let error = Plan::new(&twice, Path::new("out")).err().unwrap().to_string();
         assert!(error.contains("two learners of one name"), "{error}");
+    }
+
+    #[test]
+    fn a_variant_without_a_preset_begins_from_that_of_its_learner() {
+        let mut wanted = request(&["crl", "crl-nce"], Choice::Default, &[]);
+        wanted.worlds = vec!["roads".into()];
+        let plan = Plan::new(&wanted, Path::new("out")).unwrap();
+        let [crl, nce] = [0, 1].map(|at| plan.jobs[at].config.to_toml().unwrap());
+        assert_eq!(crl.replace("contrast = \"cpc\"", "contrast = \"nce\""), nce);
     }
 
     #[test]
