@@ -159,12 +159,7 @@ fn places(gpu: bool, most: usize) -> Vec<(Axis, usize)> {
 }
 
 /// Measures one place, where its data fit into memory; with `file` they then stay in that file.
-fn point(
-    meter: &mut Meter,
-    case: &Case,
-    file: Option<&Path>,
-    bar: &ProgressBar,
-) -> Result<Found> {
+fn point(meter: &mut Meter, case: &Case, file: Option<&Path>, bar: &ProgressBar) -> Result<Found> {
     if let Some(available) = available_memory()
         && Data::bytes(case) > available
     {
