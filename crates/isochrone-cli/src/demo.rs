@@ -135,7 +135,7 @@ fn name(folder: &Path) -> String {
 
 fn jobs(arguments: &Demo) -> Result<Vec<(RunConfig, PathBuf)>> {
     let job = |name: &&str| {
-        let preset = run::preset(World::Pinwheel, name).unwrap_or_default();
+        let preset = run::preset(World::Pinwheel, name, None);
         let config = RunConfig::parse(preset, &[format!("seed={}", arguments.seed)])?;
         Ok((config, arguments.out.join(name)))
     };
@@ -225,7 +225,7 @@ fn question(
     config: &RunConfig,
     examiner: &Examiner<'_>,
 ) -> Result<(Checked, Option<Panel>)> {
-    let graph = examiner::graph(model, examiner.source())?;
+    let graph = examiner::graph(model, examiner.source(), config)?;
     let checked = Checked {
         audit: examiner.audit(model)?,
         against_exact: examiner.against_exact(model)?,

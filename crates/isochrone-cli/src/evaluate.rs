@@ -109,8 +109,8 @@ fn measure<'m>(
 ) -> Result<Measured<'m>> {
     let (config, model) = (&opened.config, &opened.model);
     let steering = control.unwrap_or(Steering::Policy);
-    let graph =
-        model.has_distance().then(|| examiner::graph(model, examiner.source())).transpose()?;
+    let graph = || examiner::graph(model, examiner.source(), config);
+    let graph = model.has_distance().then(graph).transpose()?;
     // Who asks for a way of steering gets it or an error; who does not, also learns the rest.
     let success = if model.has_policy() || control.is_some() {
         let measured = examiner.success(model, steering, graph.as_ref());

@@ -6,7 +6,7 @@ use isochrone::evaluate::{
     referee_pairs, success,
 };
 use isochrone::model::Model;
-use isochrone::plan::{Ball, Graph, Greedy, Settings};
+use isochrone::plan::{Ball, Graph, Greedy};
 use isochrone::run::{self, Opened, RunConfig, Source};
 use isochrone::simulate::{Outcome, Paths, Referee, Task};
 use isochrone::tabular::steps;
@@ -232,9 +232,13 @@ impl<'a> Examiner<'a> {
 ///
 /// # Errors
 /// States of another size than the model's, or a model without a distance.
-pub fn graph<'m>(model: &'m Model, source: &Source) -> Result<Graph<'m, Model>> {
+pub fn graph<'m>(
+    model: &'m Model,
+    source: &Source,
+    config: &RunConfig,
+) -> Result<Graph<'m, Model>> {
     model.need_distance()?;
-    Graph::new(model, &source.dataset, Settings::default())
+    Graph::new(model, &source.dataset, config.planner())
 }
 
 /// A greedy planner over the nodes of `graph`.

@@ -28,7 +28,8 @@ use crate::wording;
 pub struct Train {
     /// An .npz file, the name of a world, or a config (.toml); with --from, the old run's
     pub source: Option<String>,
-    /// The learner: cmd1 or cmd2
+    /// The learner: cmd1 (the default), cmd2, mqe, tmd, qrl, crl, gcbc, gcivl, gciql, hiql, ddpg or
+    /// c-learning
     #[arg(long, short)]
     pub algorithm: Option<String>,
     /// Changes one key of the config, e.g. --set train.steps=5000
@@ -124,16 +125,28 @@ fn resolve(arguments: &Train) -> Result<RunConfig> {
     if let Some(seed) = arguments.seed {
         overrides.push(format!("seed={seed}"));
     }
-    overrides.extend(arguments.overrides.iter().cloned());
     if let Some(old) = &arguments.from {
-        return resolve_from(old, arguments, &overrides);
+        return resolve_from(old, arguments, overrides);
     }
-    let mut config = match file {
-        Some(path) => RunConfig::read(&path, &overrides)?,
-        None => RunConfig::parse(usual(arguments), &overrides)?,
+    let parse = |overrides: &[String]| match &file {
+        Some(path) => RunConfig::read(path, overrides),
+        None => RunConfig::parse(usual(arguments), overrides),
     };
-    replace_extraction(&mut config, arguments)?;
-    Ok(config)
+    parse(&settings(arguments, overrides, parse)?)
+}
+
+/// The settings of flags, of the extraction where it fits the learner, and of `--set`, in this order.
+fn settings(
+    arguments: &Train,
+    mut flags: Vec<String>,
+    parse: impl Fn(&[String]) -> Result<RunConfig>,
+) -> Result<Vec<String>> {
+    if let Some(extraction) = &arguments.extraction {
+        parse(&flags)?.algorithm.set_extraction(extraction)?;
+        flags.push(text("algorithm.extraction.name", extraction)?);
+    }
+    flags.extend(arguments.overrides.iter().cloned());
+    Ok(flags)
 }
 
 /// The settings a run begins from: those tuned to the world it names, else nothing.
@@ -142,7 +155,7 @@ fn usual(arguments: &Train) -> &'static str {
         arguments.overrides.iter().rev().find_map(|set| set.strip_prefix("algorithm.name="));
     let algorithm = named.or(arguments.algorithm.as_deref()).unwrap_or("cmd1");
     let world = arguments.source.as_deref().and_then(|source| source.parse().ok());
-    world.and_then(|world| run::preset(world, algorithm)).unwrap_or_default()
+    world.map_or("", |world| run::preset(world, algorithm, arguments.extraction.as_deref()))
 }
 
 /// The setting of `key` to a text, quoted so that every text comes back as it is.
@@ -153,25 +166,20 @@ pub fn text(key: &str, value: &str) -> Result<String> {
 }
 
 /// The config of an old run with its distance held and a new extraction.
-fn resolve_from(old: &Path, arguments: &Train, overrides: &[String]) -> Result<RunConfig> {
+fn resolve_from(old: &Path, arguments: &Train, flags: Vec<String>) -> Result<RunConfig> {
     if arguments.extraction.is_none() {
         return Err(Error::input("`--from` needs `--extraction`").hint("choose awr or ddpg-bc"));
     }
     let text = run::read_config(old)?.to_toml()?;
-    let mut config = RunConfig::parse(&text, overrides)?;
+    let parse = |overrides: &[String]| RunConfig::parse(&text, overrides);
+    let mut config = parse(&settings(arguments, flags, parse)?)?;
     let learner = config.algorithm.name();
     let phases = config.algorithm.phases_mut().ok_or_else(|| {
         Error::input(format!("`{learner}` learned no distance to take a policy from"))
             .hint("choose a run of another algorithm")
     })?;
     *phases = Phases { critic_until: 0.0, policy_from: 0.0 };
-    replace_extraction(&mut config, arguments)?;
     Ok(config)
-}
-
-fn replace_extraction(config: &mut RunConfig, arguments: &Train) -> Result<()> {
-    let Some(name) = &arguments.extraction else { return Ok(()) };
-    config.algorithm.set_extraction(name)
 }
 
 fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
@@ -349,5 +357,34 @@ fn tell(
             }
             Err(error)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use isochrone::simulate::World;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        train: Train,
+    }
+
+    fn resolved(words: &[&str]) -> Result<RunConfig> {
+        resolve(&Line::parse_from([&["train"], words].concat()).train)
+    }
+
+    #[test]
+    fn an_extraction_brings_its_preset_and_settings_come_after_it() {
+        let words = ["pinwheel", "-a", "crl", "--extraction", "awr"];
+        let tuned = run::preset(World::Pinwheel, "crl", Some("awr"));
+        assert_eq!(resolved(&words).unwrap(), RunConfig::parse(tuned, &[]).unwrap());
+        let softer = ["--set", "algorithm.extraction.inverse_temperature=2"];
+        let text = resolved(&[&words[..], &softer].concat()).unwrap().to_toml().unwrap();
+        assert!(text.contains("inverse_temperature = 2.0"), "{text}");
+        let own = resolved(&["pinwheel", "-a", "gcbc", "--extraction", "awr"]).unwrap_err();
+        assert!(own.to_string().contains("in its own way"), "{own}");
     }
 }

@@ -69,6 +69,33 @@ fn a_learner_without_a_distance_is_compared_without_the_planner() {
     assert!(!row["planner"]["overall"]["mean"].is_number(), "{row}");
 }
 
+/// Tables travel, models are large: what is reported needs the tables alone.
+#[test]
+fn runs_brought_over_without_their_models_are_reported_alike_and_not_repeated() {
+    let out = FOLDER.path().join("brought");
+    for name in ["cmd1-ddpg-bc", "cmd2-ddpg-bc"] {
+        for seed in ["seed-0", "seed-1"] {
+            let run = Path::new("pinwheel").join(name).join(seed);
+            std::fs::create_dir_all(out.join(&run)).unwrap();
+            for file in ["config.toml", "evaluation.csv", "timing.csv", "planner.csv"] {
+                std::fs::copy(WHOLE.join(&run).join(file), out.join(&run).join(file)).unwrap();
+            }
+        }
+    }
+    said(compare(&out, &["--planner"]), 0);
+    assert_eq!(read(&out, "compare.csv"), read(&WHOLE, "compare.csv"));
+    assert!(!out.join("pinwheel/cmd1-ddpg-bc/seed-0/model.safetensors").exists());
+    // Where the last evaluation is missing, the run is not complete.
+    let table = out.join("pinwheel/cmd1-ddpg-bc/seed-0/evaluation.csv");
+    let text = std::fs::read_to_string(&table).unwrap();
+    let shorter: Vec<&str> = text.lines().take(2).collect();
+    std::fs::write(&table, shorter.join("\n") + "\n").unwrap();
+    let mut report = isochrone();
+    report.args(["compare", "--report-only"]).arg(&out);
+    said(report, 0);
+    assert_eq!(csv(&read(&out, "compare.csv"))[0]["status"], "stopped");
+}
+
 /// What a command prints on both sides, given that it ends with `code`.
 #[track_caller]
 fn said(mut command: Command, code: i32) -> [String; 2] {
@@ -359,6 +386,15 @@ fn a_sheet_names_worlds_learners_and_what_others_published() {
     }
     let runs = csv(&read(&out, "compare.csv"));
     assert_eq!(runs.len(), 4);
+    // A picture of routes in a run's folder comes to stand beside the page.
+    let routes = out.join("pinwheel/gcbc/seed-1/routes.png");
+    std::fs::write(&routes, "a picture").unwrap();
+    said(command(&[]), 0);
+    let drawn = std::fs::read_to_string(&page).unwrap();
+    assert!(drawn.contains("![Routes of gcbc in pinwheel, seed 1](sheet-pinwheel-gcbc.png)"));
+    let copied = std::fs::read(FOLDER.path().join("sheet-pinwheel-gcbc.png")).unwrap();
+    assert_eq!(copied, b"a picture");
+    std::fs::remove_file(routes).unwrap();
     for run in &runs {
         let [last, best] = ["last_three", "best"].map(|name| run[name].parse::<f64>().unwrap());
         assert!(last <= best);

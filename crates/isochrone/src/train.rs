@@ -181,7 +181,10 @@ impl<'d> Trainer<'d> {
     }
 
     /// Waits for updates that still run, and stops where one of them was broken.
-    fn catch_up(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// A loss that is not a finite number; the GPU does not work.
+    pub fn catch_up(&self) -> Result<()> {
         if !self.engine.runs_ahead() {
             return Ok(());
         }

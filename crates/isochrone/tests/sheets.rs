@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use isochrone::run::RunConfig;
 use isochrone::run::compare::Sheet;
+use isochrone::run::{RunConfig, open_source};
 use isochrone::simulate::World;
 
 fn sheets() -> Vec<(PathBuf, Sheet)> {
@@ -46,7 +46,12 @@ fn the_sheets_hold_the_worlds_and_learners_of_the_benchmarks() {
             (name, sheet.worlds.len(), sheet.algorithms.len())
         })
         .collect();
-    let expected = [("antmaze-d4rl", 6, 9), ("antmaze-ogbench", 1, 9), ("pointmaze", 8, 9)];
+    let expected = [
+        ("antmaze-d4rl", 6, 9),
+        ("antmaze-ogbench", 1, 9),
+        ("pointmaze-longer", 2, 3),
+        ("pointmaze", 8, 9),
+    ];
     assert_eq!(found, expected.map(|(name, worlds, learners)| (name.to_owned(), worlds, learners)));
     for (_, sheet) in sheets() {
         for column in &sheet.published {
@@ -56,4 +61,16 @@ fn the_sheets_hold_the_worlds_and_learners_of_the_benchmarks() {
             }
         }
     }
+}
+
+#[test]
+fn a_world_records_as_many_episodes_as_the_config_says() {
+    let recorded = |episodes: u32| {
+        let settings = ["data.source=pointmaze-medium-stitch".to_owned()];
+        let config = RunConfig::parse(&format!("data.episodes = {episodes}"), &settings).unwrap();
+        open_source(&config.data).unwrap().dataset
+    };
+    let [few, more] = [3, 5].map(recorded);
+    assert_eq!([few.trajectories(), more.trajectories()], [3, 5]);
+    assert_eq!(few.states(), &more.states()[..few.states().len()]);
 }

@@ -2,6 +2,7 @@
 
 mod page;
 mod progress;
+mod shown;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -270,8 +271,9 @@ fn report(out: &Path, grid: Option<String>, arguments: &Compare) -> Result<()> {
         if let Some(picture) = &picture {
             draw::comparison(picture, &drawn)?;
         }
-        let shown = picture.as_ref().and_then(|_| drawn.file_name()?.to_str());
-        let page = page::page(&report, shown, grid.as_deref());
+        let curves = picture.as_ref().and_then(|_| drawn.file_name()?.to_str());
+        let routes = shown::copy(&results, target)?;
+        let page = page::page(&report, curves, &routes, grid.as_deref());
         write_whole(&Disk, target, page.as_bytes())?;
     }
     if arguments.json { say_json(&report) } else { tell(&report) }

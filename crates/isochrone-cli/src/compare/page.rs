@@ -6,11 +6,13 @@ use isochrone::evaluate::RESAMPLES;
 use isochrone::run::compare::{Published, Row};
 use isochrone::simulate::World;
 
+use super::shown::Shown;
 use super::{Protocol, Report, table};
 use crate::wording;
 
-/// The page, with the picture called `picture` beside it and the text of a tuning grid.
-pub fn page(report: &Report, picture: Option<&str>, grid: Option<&str>) -> String {
+/// The page, with the curves called `curves` and pictures of routes beside it, and the text of a tuning
+/// grid.
+pub fn page(report: &Report, curves: Option<&str>, routes: &[Shown], grid: Option<&str>) -> String {
     let title = report.sheet.as_ref().map_or("Results", |sheet| &sheet.title);
     let mut text = format!(
         "# {title}\n\nWritten by `isochrone compare --results` from the runs it trained; not edited \
@@ -30,8 +32,16 @@ pub fn page(report: &Report, picture: Option<&str>, grid: Option<&str>) -> Strin
         let table = table::of_all(&report.pooled).markdown();
         let _ = write!(text, "\n## All worlds\n\n{table}");
     }
-    if let Some(name) = picture {
+    if let Some(name) = curves {
         let _ = write!(text, "\n## Learning curves\n\n![Success while training]({name}.png)\n");
+    }
+    if !routes.is_empty() {
+        text.push_str(
+            "\n## Routes\n\nEpisodes of the final policy, drawn by `isochrone evaluate`.\n",
+        );
+    }
+    for Shown { file, words } in routes {
+        let _ = write!(text, "\n{words}:\n\n![Routes of {words}]({file})\n");
     }
     protocol(&mut text, report);
     if let Some(grid) = grid {

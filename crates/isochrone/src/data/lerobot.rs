@@ -10,6 +10,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use parquet::column::reader::ColumnReader;
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use serde_json::Value;
@@ -126,9 +127,11 @@ struct Frames {
 impl Frames {
     fn add(&mut self, path: &Path, notes: &mut Vec<String>) -> Result<()> {
         let file = door::open_file(path)?;
+        let bytes = file.metadata().map_err(|error| Error::disk("read", path, error))?.len();
         let reader =
             SerializedFileReader::<File>::new(file).map_err(|e| refused("the file", &e))?;
         for index in 0..reader.num_row_groups() {
+            check(reader.metadata().row_group(index), bytes)?;
             let group = reader.get_row_group(index).map_err(|e| refused("the file", &e))?;
             self.add_group(group.as_ref(), notes)?;
         }
@@ -226,6 +229,26 @@ fn scale(actions: &mut [f32], size: usize, notes: &mut Vec<String>) {
 fn refused(key: &str, error: &parquet::errors::ParquetError) -> Error {
     let text = error.to_string().to_lowercase().replace('\n', " ");
     Error::input(format!("`{key}` cannot be read: {text}")).hint(DAMAGED)
+}
+
+/// Checks that the columns of a row group lie within a file of so many bytes: the reader takes their
+/// places for granted.
+fn check(group: &RowGroupMetaData, bytes: u64) -> Result<()> {
+    for column in group.columns() {
+        let first = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+        let numbers = [first, column.data_page_offset(), column.compressed_size()];
+        let end = first.checked_add(column.compressed_size());
+        let inside = end.is_some_and(|end| u64::try_from(end).is_ok_and(|end| end <= bytes));
+        if !inside || numbers.iter().any(|&number| number < 0) || column.num_values() < 0 {
+            let name = column.column_path().string();
+            return Err(Error::input(format!(
+                "`{name}` is said to lie at byte {first} with {} bytes, the file has {bytes}",
+                column.compressed_size()
+            ))
+            .hint(DAMAGED));
+        }
+    }
+    Ok(())
 }
 
 /// The place of the column whose name begins with `key`; lists end with `list.element`.

@@ -1,7 +1,8 @@
 //! A few data states that stand for all: each next one is the state farthest from those chosen.
 //!
-//! Farthest-point traversal (Gonzalez 1985), in coordinates of mean 0 and deviation 1. Its radius,
-//! the farthest any state is from its stand-in, is at most twice the best possible.
+//! Farthest-point traversal (Gonzalez 1985), in coordinates of mean 0 and deviation 1, of which some
+//! may count alone: where a body is, whatever its posture. Its radius, the farthest any state is from
+//! its stand-in, is at most twice the best possible.
 
 use rayon::prelude::*;
 
@@ -22,18 +23,20 @@ pub(super) struct Cover {
     /// For every row of the dataset the place in `rows` of the nearest.
     pub(super) owners: Vec<u32>,
     scaling: Normalization,
+    /// The coordinates that count.
+    axes: Vec<usize>,
     points: Vec<f32>,
     squared_radius: f32,
 }
 
 impl Cover {
-    /// At most `most` rows that cover `dataset`.
-    pub(super) fn new(dataset: &Dataset, most: usize, seed: u64) -> Result<Self> {
+    /// At most `most` rows that cover `dataset` in the coordinates `axes`.
+    pub(super) fn new(dataset: &Dataset, axes: &[usize], most: usize, seed: u64) -> Result<Self> {
         let scaling = Normalization::fit(dataset, Scaling::Standard)?;
-        let size = dataset.state_size();
-        let mut scaled = vec![0.0; dataset.states().len()];
-        for (row, target) in scaled.chunks_exact_mut(size).enumerate() {
-            scaling.apply(dataset.state(row), target);
+        let size = axes.len();
+        let mut scaled = Vec::with_capacity(size * dataset.rows());
+        for row in 0..dataset.rows() {
+            scaled.extend(counted(&scaling, axes, dataset.state(row)));
         }
         let (rows, squared_radius) = traverse(&scaled, size, most, seed);
         let points: Vec<f32> =
@@ -44,19 +47,27 @@ impl Cover {
             gaps.zip(0..).fold(first, |best, next| if next.0 < best.0 { next } else { best }).1
         };
         let owners = scaled.par_chunks_exact(size).map(nearest).collect();
-        Ok(Self { rows, owners, scaling, points, squared_radius })
+        Ok(Self { rows, owners, scaling, axes: axes.to_vec(), points, squared_radius })
     }
 
     /// The nearest stand-in of `state`, and all within the radius of the cover.
     pub(super) fn near(&self, state: &[f32]) -> Vec<usize> {
-        let mut scaled = vec![0.0; state.len()];
-        self.scaling.apply(state, &mut scaled);
-        let points = self.points.chunks_exact(state.len());
+        let scaled: Vec<f32> = counted(&self.scaling, &self.axes, state).collect();
+        let points = self.points.chunks_exact(self.axes.len());
         let gaps: Vec<f32> = points.map(|point| squared_gap(point, &scaled)).collect();
         let least = gaps.iter().copied().fold(f32::INFINITY, f32::min);
         let reach = least.max(self.squared_radius);
         (0..gaps.len()).filter(|&node| gaps[node] <= reach).collect()
     }
+}
+
+/// The coordinates `axes` of `state`, scaled.
+fn counted<'s>(
+    scaling: &'s Normalization,
+    axes: &'s [usize],
+    state: &'s [f32],
+) -> impl Iterator<Item = f32> + 's {
+    axes.iter().map(|&axis| (state[axis] - scaling.shift[axis]) * scaling.scale[axis])
 }
 
 /// The chosen rows and the squared radius they leave.
@@ -96,7 +107,7 @@ mod tests {
         let states: Vec<f32> =
             (0..121).flat_map(|at| [(at % 11) as f32, (at / 11) as f32]).collect();
         let dataset = Dataset::new(states, 2, None, &[121]).unwrap();
-        let cover = Cover::new(&dataset, 9, 3).unwrap();
+        let cover = Cover::new(&dataset, &[0, 1], 9, 3).unwrap();
         assert_eq!(cover.rows.len(), 9);
         let point = |place: usize| &cover.points[2 * place..][..2];
         for place in 0..9 {
@@ -119,7 +130,7 @@ mod tests {
     fn a_cover_of_few_different_states_stops_at_them() {
         let states = [0.0f32, 1.0, 0.0, 1.0, 5.0, 5.0].to_vec();
         let dataset = Dataset::new(states, 1, None, &[6]).unwrap();
-        let cover = Cover::new(&dataset, 100, 0).unwrap();
+        let cover = Cover::new(&dataset, &[0], 100, 0).unwrap();
         assert_eq!(cover.rows.len(), 3);
         assert_eq!(cover.owners[0], cover.owners[2]);
         assert_eq!(cover.near(&[0.9]).len(), 1);

@@ -1,6 +1,7 @@
 //! Graph planning: shortest paths over data states, along steps that the data have taken.
 //!
-//! Nodes are a cover of the dataset; every row belongs to the node nearest to it. An edge (u, v) is
+//! Nodes are a cover of the dataset, in the coordinates that policies see of a goal; every row belongs
+//! to the node nearest to it. An edge (u, v) is
 //! drawn where some trajectory has a row of u and, at most `ahead` rows later, a row of v, and
 //! d(u, v) is below a threshold; its length is d(u, v). A wall thinner than the radius of the cover
 //! is not seen. Start and goal are tied to the nodes within that radius, at least to the nearest.
@@ -104,7 +105,7 @@ impl<'d, D: Distance> Graph<'d, D> {
     pub fn new(distance: &'d D, dataset: &Dataset, settings: Settings) -> Result<Self> {
         check(&settings, distance.state_size(), dataset.state_size())?;
         let dataset = &*dataset.in_memory()?;
-        let cover = Cover::new(dataset, settings.nodes, settings.seed)?;
+        let cover = Cover::new(dataset, &distance.places(), settings.nodes, settings.seed)?;
         let states: Vec<f32> =
             cover.rows.iter().flat_map(|&row| dataset.state(row).iter().copied()).collect();
         let embedded = distance.embed(&states);
@@ -491,6 +492,54 @@ mod tests {
         assert_eq!(graph.waypoint(&[2.0, 1.0], &tree), Some(tree.goal()));
         let back = graph.tree(&[3.0, 0.0]).unwrap();
         assert_eq!(graph.waypoint(&[7.0, 1.0], &back), None);
+    }
+
+    /// A body at x in some posture.
+    struct Body;
+
+    impl Distance for Body {
+        type Embedded = Vec<f32>;
+
+        fn state_size(&self) -> usize {
+            2
+        }
+
+        fn places(&self) -> Vec<usize> {
+            vec![0]
+        }
+
+        fn embed(&self, states: &[f32]) -> Vec<f32> {
+            states.chunks_exact(2).map(|state| state[0]).collect()
+        }
+
+        fn pairwise(&self, from: &Vec<f32>, to: &Vec<f32>) -> Vec<f32> {
+            from.iter().flat_map(|x| to.iter().map(move |y| (x - y).abs())).collect()
+        }
+
+        fn novelty(&self, states: &[f32]) -> Vec<f32> {
+            vec![0.0; states.len() / 2]
+        }
+    }
+
+    #[test]
+    fn nodes_cover_places_whatever_the_posture() {
+        let walk = |from: usize, to: usize| -> Vec<[f32; 2]> {
+            (from..to).map(|x| [x as f32, (50 * (x % 2) + from) as f32]).collect()
+        };
+        // The second walk begins where the first ends, in a posture that the first never had.
+        let data = dataset(&[walk(0, 6), walk(5, 10)]);
+        let graph = Graph::new(&Body, &data, EVERY).unwrap();
+        assert_eq!(graph.nodes(), 10);
+        let path = graph.path(&[0.0, 7.0], &[9.0, -40.0]).unwrap();
+        assert_eq!((path.ending, path.steps, path.recorded), (Ending::Arrived, 9.0, Some(9)));
+        let tree = graph.tree(&[9.0, 0.0]).unwrap();
+        assert_eq!(graph.waypoint(&[2.1, 33.0], &tree).unwrap()[0], 5.0);
+        // In whole states nothing joins the two.
+        let whole = Toy { size: 2, steps: euclid };
+        let graph = Graph::new(&whole, &data, EVERY).unwrap();
+        assert_eq!(graph.nodes(), 11);
+        let path = graph.path(&[0.0, 0.0], &[9.0, 55.0]).unwrap();
+        assert!(matches!(path.ending, Ending::NoPath { .. }));
     }
 
     #[test]

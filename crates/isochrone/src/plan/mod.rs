@@ -26,6 +26,11 @@ pub trait Distance: Sync {
     /// Numbers in a state.
     fn state_size(&self) -> usize;
 
+    /// The coordinates that say where a state is: a graph's nodes differ in these.
+    fn places(&self) -> Vec<usize> {
+        (0..self.state_size()).collect()
+    }
+
     /// Prepares states, row after row.
     fn embed(&self, states: &[f32]) -> Self::Embedded;
 
@@ -42,6 +47,14 @@ impl Distance for Model {
 
     fn state_size(&self) -> usize {
         self.shape().state_size
+    }
+
+    /// What its policy sees of a goal.
+    fn places(&self) -> Vec<usize> {
+        match &self.shape().normalization.policy_goal[..] {
+            [] => (0..self.shape().state_size).collect(),
+            axes => axes.to_vec(),
+        }
     }
 
     fn embed(&self, states: &[f32]) -> Embedded {

@@ -9,6 +9,7 @@ use toml::{Table, Value};
 use crate::algorithms;
 use crate::data::{Features, Memory, Scaling};
 use crate::error::{Error, Result, nearest};
+use crate::plan;
 use crate::simulate::World;
 use crate::train::Settings;
 
@@ -54,6 +55,9 @@ pub struct DataConfig {
     pub recorded_in: Option<World>,
     /// The seed of a world's data.
     pub seed: u64,
+    /// Episodes of a world's data; none takes as many as the benchmark's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub episodes: Option<u32>,
     /// What the actions of a file are.
     pub actions: ActionKind,
     /// How states are normalized.
@@ -82,6 +86,7 @@ impl Default for DataConfig {
             source: "pinwheel".into(),
             recorded_in: None,
             seed: 0,
+            episodes: None,
             actions: ActionKind::Auto,
             scaling: Scaling::Range,
             features: Features::None,
@@ -120,11 +125,14 @@ pub struct EvaluationConfig {
     pub seed: u64,
     /// Triples of states on which the triangle inequality is checked.
     pub triples: u64,
+    /// Recorded steps at least to the waypoint that the graph planner sends a policy to; none is 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waypoint: Option<usize>,
 }
 
 impl Default for EvaluationConfig {
     fn default() -> Self {
-        Self { tasks: 400, seed: 1_000, triples: 1_000_000 }
+        Self { tasks: 400, seed: 1_000, triples: 1_000_000, waypoint: None }
     }
 }
 
@@ -140,15 +148,20 @@ macro_rules! tuned {
     };
 }
 
-/// The settings that a learner was tuned to on a world, as TOML; none where nobody did. A learner with
-/// an extraction other than its usual one may have settings of its own, as `NAME-EXTRACTION`.
-pub fn preset(world: World, algorithm: &str) -> Option<&'static str> {
+/// The settings that a learner was tuned to on a world, as TOML; empty where nobody did. With an
+/// extraction other than its usual one a learner may have settings of its own.
+pub fn preset(world: World, algorithm: &str, extraction: Option<&str>) -> &'static str {
+    let own = extraction.and_then(|extraction| tuned(world, &format!("{algorithm}-{extraction}")));
+    own.or_else(|| tuned(world, algorithm)).unwrap_or_default()
+}
+
+fn tuned(world: World, algorithm: &str) -> Option<&'static str> {
     match world {
         World::Pinwheel | World::PinwheelShortcut => tuned!(
             "pinwheel",
             algorithm,
             "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
-            "crl-nce" "cmd1-awr" "mqe-ddpg-bc" "qrl-ddpg-bc" "crl-awr" "gciql-awr" "ddpg-awr"
+            "crl-nce" "cmd1-awr" "mqe-ddpg-bc" "qrl-ddpg-bc" "crl-awr" "gciql-awr" "ddpg-awr" "c-learning-awr"
         ),
         World::Roads => tuned!(
             "roads",
@@ -232,6 +245,13 @@ impl RunConfig {
     pub fn discount(&self) -> f64 {
         let of_world = || self.data.world().map(|world| world.open().discount());
         self.discount.or_else(of_world).unwrap_or(FILE_DISCOUNT)
+    }
+
+    /// How the graph planner is built and followed.
+    pub fn planner(&self) -> plan::Settings {
+        let usual = plan::Settings::default();
+        let waypoint = self.evaluation.waypoint.unwrap_or(usual.waypoint);
+        plan::Settings { waypoint, ..usual }
     }
 
     /// The config without what decides no result: a run may go on with another of these.
@@ -477,7 +497,7 @@ mod tests {
         let worlds = [World::Pinwheel, World::Roads];
         let pairs = worlds.map(|world| algorithms::Config::NAMES.map(|name| (world, name)));
         for (world, name) in pairs.into_iter().flatten() {
-            let text = preset(world, name).unwrap();
+            let text = preset(world, name, None);
             let config = RunConfig::parse(text, &[]).unwrap();
             assert_eq!((config.algorithm.name(), config.data.world()), (name, Some(world)));
             if algorithms::Config::named(name).unwrap().extraction_mut().is_none() {
@@ -487,7 +507,10 @@ mod tests {
             assert!(other.to_toml().unwrap().contains("name = \"awr\""));
         }
         let maze = "pointmaze-medium-navigate".parse().unwrap();
-        assert_eq!(preset(maze, "cmd1"), None);
+        assert_eq!(preset(maze, "cmd1", None), "");
+        let usual = preset(World::Pinwheel, "crl", Some("ddpg-bc"));
+        assert_eq!(usual, preset(World::Pinwheel, "crl", None));
+        assert_ne!(usual, preset(World::Pinwheel, "crl", Some("awr")));
     }
 
     #[test]

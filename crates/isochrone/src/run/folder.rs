@@ -8,6 +8,7 @@ use super::RunConfig;
 use crate::checkpoint::{Disk, Lock, Snapshot, latest, write_whole};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
+use crate::ledger;
 use crate::model::Model;
 
 const CONFIG: &str = "config.toml";
@@ -80,6 +81,20 @@ pub fn read_config(folder: &Path) -> Result<RunConfig> {
             .hint("name a folder that `isochrone train` made; `isochrone runs` lists them"));
     }
     RunConfig::read(&path, &[])
+}
+
+/// Whether the run of `config` in `folder` is at its end: its model is written or, where model and
+/// checkpoints were left behind on another machine, its last evaluation.
+pub(super) fn is_complete(config: &RunConfig, folder: &Path) -> Result<bool> {
+    let table = folder.join(super::EVALUATION);
+    if folder.join(MODEL).exists() {
+        return Ok(true);
+    }
+    if folder.join(CHECKPOINTS).exists() || !table.exists() {
+        return Ok(false);
+    }
+    let steps = ledger::read(&table)?.column("step").unwrap_or_default();
+    Ok(steps.last() == Some(&(config.train.steps as f64)))
 }
 
 /// The newest checkpoint of the run in `folder`.

@@ -123,7 +123,10 @@ impl Source {
 pub fn open_source(config: &DataConfig) -> Result<Source> {
     if let Ok(world) = config.source.parse::<World>() {
         let environment = world.open();
-        let Recording { dataset, families, family_names } = environment.generate(config.seed)?;
+        let Recording { dataset, families, family_names } = match config.episodes {
+            None => environment.generate(config.seed)?,
+            Some(count) => environment.record(config.seed, 0..count, &|| {})?.recording,
+        };
         let world = Some(Opened { world, environment, families, family_names });
         return Ok(Source { world, ..Source::new(dataset) });
     }
@@ -406,6 +409,8 @@ impl Session<'_> {
         let mut since = (Instant::now(), self.trainer.step());
         while self.trainer.step() < settings.steps {
             self.trainer.updates(self.next_stop())?;
+            // Updates that ran far ahead would keep a signal waiting, and a core busy.
+            self.trainer.catch_up()?;
             let step = self.trainer.step();
             let last = step == settings.steps;
             if due(step, settings.log_every) || last {

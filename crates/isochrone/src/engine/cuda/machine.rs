@@ -78,6 +78,8 @@ impl Machine {
         let context = CudaContext::new(gpu.number).map_err(broken)?;
         // SAFETY: no slice of `cudarc` is made here, so there are no events to track.
         unsafe { context.disable_event_tracking() };
+        // Who waits for a GPU leaves its core to others: many runs share a machine.
+        context.set_blocking_synchronize().map_err(broken)?;
         let stream = context.new_stream().map_err(broken)?;
         let module = context.load_module(Ptx::from_binary(compiled.image)).map_err(broken)?;
         let functions = RefCell::default();

@@ -104,7 +104,7 @@ fn extraction(config: &RunConfig) -> Result<Option<String>> {
 }
 
 /// Keys that all runs of one world and seed share, whatever their learner.
-const SHARED: [&str; 3] = ["data.seed", "evaluation.tasks", "evaluation.seed"];
+const SHARED: [&str; 4] = ["data.seed", "data.episodes", "evaluation.tasks", "evaluation.seed"];
 
 /// Checks that seeds of one folder differ in the seeds alone, and that all runs of a world and a seed
 /// learned from the same data and were asked the same.

@@ -157,9 +157,8 @@ impl Plan {
 
     /// The data that `config` learns from.
     pub(super) fn source(&self, config: &RunConfig) -> Option<&Source> {
-        let same =
-            |data: &DataConfig| data.source == config.data.source && data.seed == config.data.seed;
-        self.sources.iter().find(|(data, _)| same(data)).map(|(_, source)| source)
+        let same = |(data, _): &&(DataConfig, Source)| recording(data) == recording(&config.data);
+        self.sources.iter().find(same).map(|(_, source)| source)
     }
 
     /// The extractions of one learner in one world, each checked against the data.
@@ -211,9 +210,7 @@ impl Plan {
 
     /// Makes sure that the data are there.
     fn open(&mut self, data: &DataConfig) -> Result<()> {
-        let known = |(other, _): &(DataConfig, Source)| {
-            (&other.source, other.seed) == (&data.source, data.seed)
-        };
+        let known = |(other, _): &(DataConfig, Source)| recording(other) == recording(data);
         if !self.sources.iter().any(known) {
             self.sources.push((data.clone(), open_source(data)?));
         }
@@ -240,6 +237,11 @@ impl Plan {
         all.extend(self.jobs.iter().map(|job| (job.folder.clone(), job.config.clone())));
         agree(&all)
     }
+}
+
+/// What decides the data that a config names.
+fn recording(data: &DataConfig) -> (&str, u64, Option<u32>) {
+    (&data.source, data.seed, data.episodes)
 }
 
 /// Variants of learners that are compared under a name of their own: name, learner, setting.
@@ -328,13 +330,17 @@ fn resolve(
 ) -> Result<RunConfig> {
     let (name, is_file) = (entry.learner.as_str(), entry.is_file());
     let variant = VARIANTS.iter().find(|(variant, ..)| *variant == name);
-    let own = extraction.and_then(|extraction| preset(world, &format!("{name}-{extraction}")));
-    let tuned = own.or(preset(world, name)).unwrap_or_default();
-    let tuned = match &request.sheet {
-        Some(sheet) => sheet.config(world, name)?,
-        None => tuned.to_owned(),
-    };
+    let own = name;
     let name = variant.map_or(name, |(_, learner, _)| learner);
+    let tuned = match &request.sheet {
+        Some(sheet) => sheet.config(world, own)?,
+        None => [own, name]
+            .map(|name| preset(world, name, extraction))
+            .into_iter()
+            .find(|tuned| !tuned.is_empty())
+            .unwrap_or_default()
+            .to_owned(),
+    };
     let mut settings = vec![format!("data.source=\"{world}\"")];
     if !is_file {
         settings.push(format!("algorithm.name=\"{name}\""));
@@ -407,7 +413,7 @@ mod tests {
                     format!("data.source={world}"),
                     format!("seed={seed}"),
                 ];
-                let tuned = preset(world, name).unwrap_or_default();
+                let tuned = preset(world, name, None);
                 let mut config = RunConfig::parse(tuned, &settings).unwrap();
                 // Nothing else is changed but that curves need evaluations.
                 if config.train.evaluate_every == 0 {
@@ -490,6 +496,15 @@ mod tests {
         let twice = request(&["cmd1", same.to_str().unwrap()], Choice::Awr, &[]);
         let error = Plan::new(&twice, Path::new("out")).err().unwrap().to_string();
         assert!(error.contains("two learners of one name"), "{error}");
+    }
+
+    #[test]
+    fn a_variant_without_a_preset_begins_from_that_of_its_learner() {
+        let mut wanted = request(&["crl", "crl-nce"], Choice::Default, &[]);
+        wanted.worlds = vec!["roads".into()];
+        let plan = Plan::new(&wanted, Path::new("out")).unwrap();
+        let [crl, nce] = [0, 1].map(|at| plan.jobs[at].config.to_toml().unwrap());
+        assert_eq!(crl.replace("contrast = \"cpc\"", "contrast = \"nce\""), nce);
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl RunResult {
         let suffix = extraction.as_ref().map_or(String::new(), |name| format!("-{name}"));
         let algorithm = place.strip_suffix(&suffix).unwrap_or(place).to_owned();
         let ending = match read_toml(&folder.join(DIVERGED))? {
-            _ if folder.join(folder::MODEL).exists() => Ending::Complete,
+            _ if folder::is_complete(&config, &folder)? => Ending::Complete,
             Some(divergence) => Ending::Diverged(divergence),
             None => Ending::Stopped,
         };

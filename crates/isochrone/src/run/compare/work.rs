@@ -12,10 +12,10 @@ use crate::engine::{Hardware, Threads};
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, success};
 use crate::ledger::{self, Ledger};
-use crate::plan::{Graph, Settings};
+use crate::plan::Graph;
 use crate::run::{
-    Observer, Origin, RunConfig, Source, evaluation_columns, evaluation_row, execute, open_model,
-    tasks,
+    Observer, Origin, RunConfig, Source, evaluation_columns, evaluation_row, execute, folder,
+    open_model, tasks,
 };
 
 /// Who watches a comparison: told of every run, and says when to stop.
@@ -36,9 +36,9 @@ pub struct Failure {
 }
 
 impl Job {
-    /// Whether its last update is done and its model written.
+    /// Whether its last update is done; what cannot be read is not complete.
     pub fn is_complete(&self) -> bool {
-        self.folder.join(crate::run::folder::MODEL).exists()
+        folder::is_complete(&self.config, &self.folder).unwrap_or(false)
     }
 }
 
@@ -98,7 +98,7 @@ fn measure_planner(config: &RunConfig, source: &Source, folder: &Path) -> Result
     let model = open_model(folder)?;
     let measure = || {
         model.need_distance()?;
-        let graph = Graph::new(&model, &source.dataset, Settings::default())?;
+        let graph = Graph::new(&model, &source.dataset, config.planner())?;
         let control = Control::Graph(&graph);
         let tasks = tasks(config, source)?;
         success(&*opened.environment, &tasks, &model, control, config.evaluation.seed)
