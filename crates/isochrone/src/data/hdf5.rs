@@ -4,6 +4,7 @@
 //! The decoding is the `hdf5-reader` crate's. HDF5 keeps no sum of its numbers unless its writer
 //! asked for one, so a flipped bit in them cannot be noticed here.
 
+mod chunks;
 mod watched;
 
 use std::path::Path;
@@ -143,6 +144,9 @@ impl Hdf5 {
                 .hint("if the file is honest, save it unpacked")
         })?;
         let mut values = memory::zeros(bytes / 4, key)?;
+        if chunks::fill(array, key, &mut values, size)? {
+            return Ok((values, rows, size));
+        }
         let start = blocks.plain_start()?;
         let fill = |(index, target): (usize, &mut [f32])| match start {
             Some(start) => self.copy(&blocks, start, index, target),

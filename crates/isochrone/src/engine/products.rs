@@ -1,9 +1,13 @@
 //! Matrix products and wide vectors: the one module of the library with `unsafe` blocks.
 //!
-//! C ← A B + β C through `matrixmultiply`, whose sums over k run in the same order for any cut of
-//! the rows; the rows of C are cut over our own threads. [`wide`] compiles a loop for the vector
-//! width of the machine it runs on.
+//! C ← A B + β C: in single precision with AVX-512 through [`tiles`], otherwise through
+//! `matrixmultiply`. Sums over k run in the same order in both and for any cut of the rows, which are
+//! spread over our own threads. [`wide`] compiles a loop for the vector width of the machine it runs
+//! on.
 #![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 
 use super::{Scalar, Threads};
 
@@ -30,6 +34,38 @@ pub struct Product {
 /// A cut never leaves a thread fewer rows than this.
 const LEAST_ROWS: usize = 16;
 
+/// Where a matrix begins and how far its rows and its columns lie apart.
+#[derive(Debug, Clone, Copy)]
+struct Strided<T> {
+    start: *const T,
+    row: usize,
+    column: usize,
+}
+
+// SAFETY: it is only read through, in a product that borrows the matrix.
+unsafe impl<T> Sync for Strided<T> {}
+
+impl<T> Strided<T> {
+    /// # Safety
+    /// The row and the column are in the matrix.
+    unsafe fn at(self, row: usize, column: usize) -> Self {
+        // SAFETY: the place is in the matrix.
+        Self { start: unsafe { self.start.add(row * self.row + column * self.column) }, ..self }
+    }
+}
+
+impl<T> Side<'_, T> {
+    /// The matrix of so many rows and columns.
+    fn strided(&self, rows: usize, columns: usize) -> Strided<T> {
+        let (numbers, row, column) = match self {
+            Self::Plain(numbers) => (numbers, columns, 1),
+            Self::Across(numbers) => (numbers, 1, rows),
+        };
+        assert!(rows > 0 && columns > 0 && numbers.len() >= rows * columns, "a side is too short");
+        Strided { start: numbers.as_ptr(), row, column }
+    }
+}
+
 /// Computes `out` ← `left` · `right` + `keep` · `out`, then calls `finish(first row, rows)` on the
 /// rows of each thread while they are warm.
 ///
@@ -46,47 +82,57 @@ pub fn multiply<T: Scalar>(
 ) {
     let Product { m, k, n } = shape;
     assert_eq!(out.len(), m * n, "product of {shape:?}");
+    let (left, right) = (left.strided(m, k), right.strided(k, n));
+    #[cfg(target_arch = "x86_64")]
+    if size_of::<T>() == size_of::<f32>()
+        && (keep == T::ZERO || keep == T::ONE)
+        && tiles::serves(shape)
+    {
+        let single = |side: Strided<T>| Strided {
+            start: side.start.cast::<f32>(),
+            row: side.row,
+            column: side.column,
+        };
+        // SAFETY: `Scalar` is implemented for f32 and f64 alone, and the size tells them apart.
+        let numbers = unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast(), m * n) };
+        let whole = |first: usize, rows: &mut [f32]| {
+            let (start, length) = (rows.as_mut_ptr().cast(), rows.len());
+            // SAFETY: as above.
+            finish(first, unsafe { std::slice::from_raw_parts_mut(start, length) });
+        };
+        // SAFETY: the shape is served, and both sides are as long as they must be.
+        return unsafe {
+            let sides = (single(left), single(right));
+            tiles::multiply(threads, shape, sides, keep == T::ONE, numbers, whole);
+        };
+    }
     let share = m.div_ceil(threads.count()).div_ceil(LEAST_ROWS) * LEAST_ROWS;
     threads.parts(out, share * n, |part, rows| {
-        let first = part * share;
-        let height = rows.len() / n;
-        let (left, left_strides) = match left {
-            Side::Plain(numbers) => (&numbers[first * k..(first + height) * k], (k, 1)),
-            Side::Across(numbers) => (&numbers[first..], (1, m)),
-        };
-        let (right, right_strides) = match right {
-            Side::Plain(numbers) => (numbers, (n, 1)),
-            Side::Across(numbers) => (numbers, (1, k)),
-        };
-        let shape = Product { m: height, k, n };
-        block(shape, (left, left_strides), (right, right_strides), keep, rows);
+        let (first, height) = (part * share, rows.len() / n);
+        // SAFETY: these are rows of the product, and both sides are as long as they must be; `rows` is
+        // borrowed mutably, so it overlaps neither.
+        unsafe { block(Product { m: height, k, n }, left.at(first, 0), right, keep, rows) };
         finish(first, rows);
     });
 }
 
-type Strided<'a, T> = (&'a [T], (usize, usize));
-
 /// One thread's share of a product.
-fn block<T: Scalar>(
+///
+/// # Safety
+/// Both sides have the shape that is told, and `out` is as long as it tells.
+unsafe fn block<T: Scalar>(
     Product { m, k, n }: Product,
-    (left, (left_row, left_column)): Strided<'_, T>,
-    (right, (right_row, right_column)): Strided<'_, T>,
+    left: Strided<T>,
+    right: Strided<T>,
     keep: T,
     out: &mut [T],
 ) {
-    let reach = |rows: usize, columns: usize, row: usize, column: usize| {
-        (rows - 1) * row + (columns - 1) * column + 1
-    };
-    assert!(m > 0 && k > 0 && n > 0 && out.len() == m * n);
-    assert!(left.len() >= reach(m, k, left_row, left_column));
-    assert!(right.len() >= reach(k, n, right_row, right_column));
-    let strides = |row: usize, column: usize| (row as isize, column as isize);
-    let ((lr, lc), (rr, rc)) = (strides(left_row, left_column), strides(right_row, right_column));
-    let (a, b, c) = (left.as_ptr(), right.as_ptr(), out.as_mut_ptr());
+    let strides = |side: Strided<T>| (side.row as isize, side.column as isize);
+    let ((lr, lc), (rr, rc)) = (strides(left), strides(right));
+    let (a, b, c) = (left.start, right.start, out.as_mut_ptr());
     if size_of::<T>() == size_of::<f32>() {
         // SAFETY: `Scalar` is implemented for f32 and f64 alone, and the size tells them apart; the
-        // asserts above keep every index of the three matrices inside its slice, and `out` is
-        // borrowed mutably, so it overlaps neither operand.
+        // caller's sides and `out` have the shape.
         unsafe {
             matrixmultiply::sgemm(
                 m,
@@ -224,6 +270,37 @@ mod tests {
                 multiply(&Threads::default(), shape, left, right, 1.0, &mut out, |_, _| {});
                 for (found, expected) in out.iter().zip(&expected) {
                     assert!((found - 1.0 - expected).abs() < 1e-12);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_of_tiles_have_the_bits_of_matrixmultiply() {
+        let single = |count, seed| numbers(count, seed).iter().map(|&x| x as f32).collect();
+        for (m, k, n) in [(32, 1, 1), (37, 300, 33), (45, 17, 16), (100, 700, 65), (57, 256, 8)] {
+            let (a, b): (Vec<f32>, Vec<f32>) = (single(m * k, 1), single(k * n, 2));
+            let (shape, before): (_, Vec<f32>) = (Product { m, k, n }, single(m * n, 3));
+            for left in [Side::Plain(&a[..]), Side::Across(&a[..])] {
+                for right in [Side::Plain(&b[..]), Side::Across(&b[..])] {
+                    for keep in [0.0, 1.0] {
+                        let (mut found, mut expected) = (before.clone(), before.clone());
+                        multiply(
+                            &Threads::default(),
+                            shape,
+                            left,
+                            right,
+                            keep,
+                            &mut found,
+                            |_, _| {},
+                        );
+                        let (left, right) = (left.strided(m, k), right.strided(k, n));
+                        // SAFETY: the sides were measured.
+                        unsafe { block(shape, left, right, keep, &mut expected) };
+                        let bits =
+                            |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                        assert_eq!(bits(&found), bits(&expected), "{shape:?} {left:?} {right:?}");
+                    }
                 }
             }
         }

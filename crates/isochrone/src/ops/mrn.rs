@@ -14,7 +14,7 @@ mod backward;
 mod kernels;
 mod narrow;
 
-use backward::{Pairs, ends_backward, starts_backward, weigh};
+use backward::{Pairs, ends_backward, starts_backward, weigh, whole};
 use narrow::{NARROW, NarrowPairs, narrow_ends, narrow_row, narrow_starts};
 
 use super::{LANES, lanes, transpose};
@@ -93,7 +93,7 @@ impl Mrn {
     pub fn pairs<T: Scalar>(&self, from: &[T], to: &[T], out: &mut [T]) {
         let width = self.width();
         let columns = to.len() / width;
-        let stride = lanes(columns);
+        let stride = stride_of(columns);
         let mut across = vec![T::ZERO; width * stride];
         transpose(to, width, &mut across, stride);
         let (mut norms, mut picks) =
@@ -104,45 +104,109 @@ impl Mrn {
     }
 }
 
-/// Component `at` of a row against the lanes of ends from `block` on: relu of the largest difference,
-/// its index, and the norm. A row of `across` is `stride` long.
+/// Rows that are set against lanes of ends together: with more the registers are not enough.
+const TOGETHER: usize = 2;
+
+/// How far the rows of all pairs lie apart: whole lanes, and not a power of two, whose rows would all
+/// want the same places of a cache.
+fn stride_of(columns: usize) -> usize {
+    /// Rows this far apart, or a multiple of it, share too few places.
+    const CROWDED: usize = 8 * LANES;
+    let whole = lanes(columns);
+    if whole.is_multiple_of(CROWDED) { whole + LANES } else { whole }
+}
+
+/// Of some rows and lanes of ends: relu of the largest difference, its index, the norm.
+type Parts<T, const ROWS: usize> = ([[T; LANES]; ROWS], [[u32; LANES]; ROWS], [[T; LANES]; ROWS]);
+
+/// Component `at` of some rows against the lanes of ends from `block` on. A row of `across` is
+/// `stride` long.
 #[inline(always)]
-fn component<T: Scalar>(
+fn component<T: Scalar, const ROWS: usize>(
     shape: Mrn,
-    from: &[T],
+    from: [&[T]; ROWS],
     across: &[T],
     (stride, block): (usize, usize),
     at: usize,
-) -> ([T; LANES], [u32; LANES], [T; LANES]) {
+) -> Parts<T, ROWS> {
     let width = shape.maxima + shape.squares;
     let first = at * width;
-    let lane = |m: usize| &across[(first + m) * stride + block..][..LANES];
-    let (mut best, mut index) = ([T::ZERO; LANES], [NONE; LANES]);
+    let ends = |m: usize| &whole(&across[(first + m) * stride + block..][..LANES])[0];
+    let from = from.map(|row| &row[first..first + width]);
+    let (mut best, mut index) = ([[T::ZERO; LANES]; ROWS], [[NONE; LANES]; ROWS]);
     for m in 0..shape.maxima {
-        let (x, y) = (from[first + m], lane(m));
-        for l in 0..LANES {
-            let difference = x - y[l];
-            index[l] = if difference > best[l] { m as u32 } else { index[l] };
-            best[l] = best[l].at_least(difference);
+        let y = ends(m);
+        for row in 0..ROWS {
+            let (x, best, index) = (from[row][m], &mut best[row], &mut index[row]);
+            for l in 0..LANES {
+                let difference = x - y[l];
+                index[l] = if difference > best[l] { m as u32 } else { index[l] };
+                best[l] = best[l].at_least(difference);
+            }
         }
     }
-    let mut sum = [T::ZERO; LANES];
+    let mut sum = [[T::ZERO; LANES]; ROWS];
     for m in shape.maxima..width {
-        let (x, y) = (from[first + m], lane(m));
-        for l in 0..LANES {
-            let difference = x - y[l];
-            sum[l] += difference * difference;
+        let y = ends(m);
+        for row in 0..ROWS {
+            let (x, sum) = (from[row][m], &mut sum[row]);
+            for l in 0..LANES {
+                let difference = x - y[l];
+                sum[l] += difference * difference;
+            }
         }
     }
     for sum in &mut sum {
-        *sum = sum.sqrt();
+        for sum in sum {
+            *sum = sum.sqrt();
+        }
     }
     (best, index, sum)
 }
 
+/// Where what is found for rows of pairs goes: distances, and per component norms and indices of
+/// maxima, whose rows are `stride` long.
+struct Found<'a, T> {
+    distances: &'a mut [T],
+    norms: &'a mut [T],
+    picks: &'a mut [u32],
+    columns: usize,
+    stride: usize,
+}
+
+impl<T: Scalar> Found<'_, T> {
+    /// Finds the lanes of ends from `block` on for the rows from `first` on.
+    #[inline(always)]
+    fn block<const ROWS: usize>(
+        &mut self,
+        shape: Mrn,
+        from: [&[T]; ROWS],
+        across: &[T],
+        (first, block): (usize, usize),
+    ) {
+        let mut total = [[T::ZERO; LANES]; ROWS];
+        for at in 0..shape.components {
+            let (best, index, norm) = component(shape, from, across, (self.stride, block), at);
+            for row in 0..ROWS {
+                for l in 0..LANES {
+                    total[row][l] += best[row][l] + norm[row][l];
+                }
+                let place = ((first + row) * shape.components + at) * self.stride + block;
+                self.norms[place..place + LANES].copy_from_slice(&norm[row]);
+                self.picks[place..place + LANES].copy_from_slice(&index[row]);
+            }
+        }
+        let (share, valid) = (shape.share(), LANES.min(self.columns - block));
+        for (row, total) in total.iter().enumerate() {
+            let distances = &mut self.distances[(first + row) * self.columns + block..][..valid];
+            distances.iter_mut().zip(total).for_each(|(d, &total)| *d = total * share);
+        }
+    }
+}
+
 wide_kernel! {
-    /// Rows against all columns: distances, and per component norms and indices of maxima, whose rows
-    /// are whole lanes. A block of ends serves all rows while it is in the cache.
+    /// Rows against all columns: distances, and per component norms and indices of maxima. A block of
+    /// ends serves all rows while it is in the cache.
     fn rows_against<T>(
         shape: Mrn,
         from: &'k [T],
@@ -154,23 +218,16 @@ wide_kernel! {
         let width = shape.width();
         let rows = from.len() / width;
         let columns = distances.len() / rows;
-        let stride = lanes(columns);
+        let row = |at: usize| &from[at * width..][..width];
+        let mut found = Found { distances, norms, picks, columns, stride: stride_of(columns) };
         for block in (0..columns).step_by(LANES) {
-            let valid = LANES.min(columns - block);
-            for (row, from) in from.chunks_exact(width).enumerate() {
-                let mut total = [T::ZERO; LANES];
-                for at in 0..shape.components {
-                    let (best, index, norm) = component(shape, from, across, (stride, block), at);
-                    for l in 0..LANES {
-                        total[l] += best[l] + norm[l];
-                    }
-                    let place = (row * shape.components + at) * stride + block;
-                    norms[place..place + LANES].copy_from_slice(&norm);
-                    picks[place..place + LANES].copy_from_slice(&index);
-                }
-                let share = shape.share();
-                let distances = &mut distances[row * columns + block..][..valid];
-                distances.iter_mut().zip(total).for_each(|(d, total)| *d = total * share);
+            let together = rows - rows % TOGETHER;
+            for first in (0..together).step_by(TOGETHER) {
+                let some: [&[T]; TOGETHER] = std::array::from_fn(|at| row(first + at));
+                found.block(shape, some, across, (first, block));
+            }
+            for first in together..rows {
+                found.block(shape, [row(first)], across, (first, block));
             }
         }
     }
@@ -215,12 +272,12 @@ impl<T: Scalar> Operation<T> for Pairwise {
     fn saved(&self) -> usize {
         let Self { shape, rows, columns } = *self;
         let norms = if shape.is_narrow() { 0 } else { shape.components };
-        (shape.width() + rows * (1 + norms)) * lanes(columns)
+        (shape.width() + rows * (1 + norms)) * stride_of(columns)
     }
 
     fn indices(&self) -> usize {
         let picks = if self.shape.is_narrow() { 0 } else { self.shape.components };
-        self.rows * picks * lanes(self.columns)
+        self.rows * picks * stride_of(self.columns)
     }
 
     fn kernels(&self) -> Option<&dyn Kernels> {
@@ -229,7 +286,7 @@ impl<T: Scalar> Operation<T> for Pairwise {
 
     fn forward(&self, run: Forward<'_, T>) {
         let Self { shape, rows, columns } = *self;
-        let (width, stride) = (shape.width(), lanes(columns));
+        let (width, stride) = (shape.width(), stride_of(columns));
         let (from, to) = (run.input(0), run.input(1));
         let (across, kept) = run.saved.split_at_mut(width * stride);
         transpose(to, width, across, stride);
@@ -254,7 +311,7 @@ impl<T: Scalar> Operation<T> for Pairwise {
 
     fn backward(&self, mut run: Backward<'_, T>) {
         let Self { shape, rows, columns } = *self;
-        let (width, stride) = (shape.width(), lanes(columns));
+        let (width, stride) = (shape.width(), stride_of(columns));
         let gradient = std::mem::take(&mut run.output_gradient);
         let (across, kept) = std::mem::take(&mut run.saved).split_at_mut(width * stride);
         let (shares, norms) = kept.split_at_mut(rows * stride);
@@ -271,7 +328,8 @@ impl<T: Scalar> Operation<T> for Pairwise {
             |_, gradient, shares, norms| weigh(shape, gradient, shares, norms),
         );
         let (from, picks, threads) = (run.input(0), run.indices, run.threads);
-        let pairs = Pairs { shape, stride, from, across, shares, weights: norms, picks };
+        let used = lanes(columns);
+        let pairs = Pairs { shape, stride, used, from, across, shares, weights: norms, picks };
         if let Some(target) = run.input_gradient(0) {
             threads.parts(target, ROWS * width, |part, targets| {
                 starts_backward(pairs, part * ROWS, targets);
@@ -289,9 +347,9 @@ impl Pairwise {
     /// The backward half of narrow components, given the ends, transposed, and the shares.
     fn narrow_backward<T: Scalar>(&self, mut run: Backward<'_, T>, across: &[T], shares: &[T]) {
         let Self { shape, columns, .. } = *self;
-        let (width, stride) = (shape.width(), lanes(columns));
+        let (width, stride) = (shape.width(), stride_of(columns));
         let (from, threads) = (run.input(0), run.threads);
-        let pairs = NarrowPairs { shape, stride, from, across, shares };
+        let pairs = NarrowPairs { shape, stride, used: lanes(columns), from, across, shares };
         if let Some(target) = run.input_gradient(0) {
             threads.parts(target, ROWS * width, |part, targets| {
                 narrow_starts(pairs, part * ROWS, targets);

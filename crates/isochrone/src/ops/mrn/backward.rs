@@ -7,13 +7,15 @@ use super::super::LANES;
 use super::{Mrn, NONE};
 use crate::engine::{Scalar, wide_kernel};
 
-/// What the backward half of all pairs reads. Rows of `shares`, `weights` and `picks` are whole
-/// lanes; those of the last two stand component by component.
+/// What the backward half of all pairs reads. Rows of `shares`, `weights` and `picks` are `stride`
+/// long; those of the last two stand component by component.
 #[derive(Clone, Copy)]
 pub(super) struct Pairs<'a, T> {
     pub shape: Mrn,
-    /// Numbers of a row of pairs.
+    /// Numbers from one row of pairs to the next.
     pub stride: usize,
+    /// Numbers of a row that are looked at, whole lanes.
+    pub used: usize,
     pub from: &'a [T],
     /// The ends, transposed.
     pub across: &'a [T],
@@ -28,21 +30,21 @@ impl<'a, T> Pairs<'a, T> {
     /// The lanes of shares of a row.
     #[inline(always)]
     fn shares(&self, row: usize) -> &'a [[T; LANES]] {
-        whole(&self.shares[row * self.stride..][..self.stride])
+        whole(&self.shares[row * self.stride..][..self.used])
     }
 
     /// The lanes of W and of picks of a row and component.
     #[inline(always)]
     fn parts(&self, row: usize, component: usize) -> (&'a [[T; LANES]], &'a [[u32; LANES]]) {
         let first = (row * self.shape.components + component) * self.stride;
-        let places = first..first + self.stride;
+        let places = first..first + self.used;
         (whole(&self.weights[places.clone()]), whole(&self.picks[places]))
     }
 
     /// The lanes of a coordinate of all ends.
     #[inline(always)]
     fn ends(&self, coordinate: usize) -> &'a [[T; LANES]] {
-        whole(&self.across[coordinate * self.stride..][..self.stride])
+        whole(&self.across[coordinate * self.stride..][..self.used])
     }
 }
 
@@ -124,6 +126,8 @@ wide_kernel! {
 
 /// Coordinates of the ends' norm that share one pass over the weights.
 const AT_ONCE: usize = 4;
+/// Rows of pairs whose weights stay in the first cache while all coordinates pass over them.
+const CHUNK: usize = 128;
 
 wide_kernel! {
     /// Adds the gradient of the ends in lanes `lane`: one scatter a pair for the maximum, sums down
@@ -142,22 +146,27 @@ wide_kernel! {
                     }
                 }
             }
-            let end = start + shape.maxima + shape.squares;
-            for coordinate in (start + shape.maxima..end).step_by(AT_ONCE) {
-                let places: [usize; AT_ONCE] =
-                    std::array::from_fn(|at| (coordinate + at).min(end - 1));
-                let to = places.map(|place| &pairs.ends(place)[lane]);
-                let mut sums = [[T::ZERO; LANES]; AT_ONCE];
-                for (row, from) in pairs.from.chunks_exact(width).enumerate() {
-                    let weights = &pairs.parts(row, component).0[lane];
-                    for (at, sums) in sums.iter_mut().enumerate() {
-                        add_weighed(sums, from[places[at]], to[at], weights);
+            let (begin, end) = (start + shape.maxima, start + shape.maxima + shape.squares);
+            let mut kept = vec![[T::ZERO; LANES]; shape.squares];
+            for (chunk, from) in pairs.from.chunks(CHUNK * width).enumerate() {
+                for coordinate in (begin..end).step_by(AT_ONCE) {
+                    let places: [usize; AT_ONCE] =
+                        std::array::from_fn(|at| (coordinate + at).min(end - 1));
+                    let to = places.map(|place| &pairs.ends(place)[lane]);
+                    let mut sums = places.map(|place| kept[place - begin]);
+                    for (row, from) in from.chunks_exact(width).enumerate() {
+                        let weights = &pairs.parts(chunk * CHUNK + row, component).0[lane];
+                        for (at, sums) in sums.iter_mut().enumerate() {
+                            add_weighed(sums, from[places[at]], to[at], weights);
+                        }
                     }
+                    let valid = AT_ONCE.min(end - coordinate);
+                    kept[coordinate - begin..][..valid].copy_from_slice(&sums[..valid]);
                 }
-                for (end_of, target) in targets.chunks_exact_mut(width).enumerate() {
-                    for (at, sums) in sums[..AT_ONCE.min(end - coordinate)].iter().enumerate() {
-                        target[coordinate + at] -= sums[end_of];
-                    }
+            }
+            for (end_of, target) in targets.chunks_exact_mut(width).enumerate() {
+                for (target, sums) in target[begin..end].iter_mut().zip(&kept) {
+                    *target -= sums[end_of];
                 }
             }
         }

@@ -16,8 +16,10 @@ pub(super) const NARROW: usize = 16;
 #[derive(Clone, Copy)]
 pub(super) struct NarrowPairs<'a, T> {
     pub shape: Mrn,
-    /// Numbers of a row of pairs, whole lanes.
+    /// Numbers from one row of pairs to the next.
     pub stride: usize,
+    /// Numbers of a row that are looked at, whole lanes.
+    pub used: usize,
     pub from: &'a [T],
     /// The ends, transposed.
     pub across: &'a [T],
@@ -29,7 +31,7 @@ impl<'a, T: Scalar> NarrowPairs<'a, T> {
     /// The lanes of shares of a row.
     #[inline(always)]
     fn shares(&self, row: usize) -> &'a [[T; LANES]] {
-        whole(&self.shares[row * self.stride..][..self.stride])
+        whole(&self.shares[row * self.stride..][..self.used])
     }
 
     /// Adds what a row and a lane of ends give to the coordinates of component `at`.
@@ -39,7 +41,8 @@ impl<'a, T: Scalar> NarrowPairs<'a, T> {
         let (width, block) = (self.shape.width(), lane * LANES);
         let from = &self.from[row * width..][..width];
         let shares = &self.shares(row)[lane];
-        let (_, index, norm) = component(self.shape, from, self.across, (self.stride, block), at);
+        let (_, [index], [norm]) =
+            component(self.shape, [from], self.across, (self.stride, block), at);
         for (m, sums) in sums[..maxima].iter_mut().enumerate() {
             for l in 0..LANES {
                 sums[l] += if index[l] == m as u32 { shares[l] } else { T::ZERO };
@@ -72,7 +75,8 @@ wide_kernel! {
         for (lane, distances) in distances.chunks_mut(LANES).enumerate() {
             let mut total = [T::ZERO; LANES];
             for at in 0..shape.components {
-                let (best, _, norm) = component(shape, from, across, (stride, lane * LANES), at);
+                let ([best], _, [norm]) =
+                    component(shape, [from], across, (stride, lane * LANES), at);
                 for l in 0..LANES {
                     total[l] += best[l] + norm[l];
                 }
@@ -93,7 +97,7 @@ wide_kernel! {
         for (row, target) in targets.chunks_exact_mut(width).enumerate() {
             for (at, target) in target.chunks_exact_mut(coordinates).enumerate() {
                 let mut sums = [[T::ZERO; LANES]; NARROW];
-                for lane in 0..pairs.stride / LANES {
+                for lane in 0..pairs.used / LANES {
                     pairs.add(at, (first + row, lane), &mut sums);
                 }
                 target.iter_mut().zip(sums).for_each(|(target, sums)| *target += join(sums));

@@ -1,0 +1,300 @@
+//! C ← A B + C in single precision, in tiles of up to 14 × 32 numbers that stay in AVX-512 registers.
+//!
+//! Sums over k run as in `matrixmultiply`: fused from zero over each block of 256, the blocks added
+//! one after the other. So every number has the bits it has there, for any cut of the rows. The right
+//! matrix is packed once for all threads, which then take as many rows as they get to.
+
+use std::arch::x86_64::*;
+use std::cell::{Cell, RefCell};
+
+use super::{Product, Strided};
+use crate::engine::Threads;
+
+/// Numbers of a register.
+const LANES: usize = 16;
+/// Columns of a tile.
+const WIDE: usize = 2 * LANES;
+/// Rows of a tile at most: two registers each, and three for the operands, are all 32.
+const HIGH: usize = 14;
+/// What is summed up before it is added to earlier sums.
+const DEEP: usize = 256;
+/// Fewer rows are not worth packing the right matrix for.
+const LEAST_ROWS: usize = 32;
+/// Parts of the rows for each thread, so that one that is held up leaves work to others.
+const PARTS: usize = 2;
+/// Rows of a part at most: with their depth they stay in the second cache.
+const MOST_ROWS: usize = 12 * HIGH;
+/// Registers that are packed by one task at least.
+const LEAST_PACKED: usize = 1024;
+
+/// A register in memory.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([f32; LANES]);
+
+thread_local! {
+    /// Room for a packed right matrix, while no product uses it.
+    static RIGHT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    static LEFT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Whether this machine and a product of this shape are served.
+pub(super) fn serves(shape: Product) -> bool {
+    shape.m >= LEAST_ROWS && is_x86_feature_detected!("avx512f")
+}
+
+/// Computes `out` ← `left` · `right`, plus `out` where `keep`; then `finish(first row, rows)` for
+/// parts of the rows.
+///
+/// # Safety
+/// The shape is served, all its sizes are positive, and both operands lie in memory that is read by
+/// nobody but readers meanwhile.
+pub(super) unsafe fn multiply(
+    threads: &Threads,
+    shape: Product,
+    (left, right): (Strided<f32>, Strided<f32>),
+    keep: bool,
+    out: &mut [f32],
+    finish: impl Fn(usize, &mut [f32]) + Sync,
+) {
+    let Product { m, k, n } = shape;
+    assert_eq!(out.len(), m * n, "product of {shape:?}");
+    let panel = k * WIDE / LANES;
+    let mut packed = RIGHT.take();
+    let length = n.div_ceil(WIDE) * panel;
+    if packed.len() < length {
+        packed.resize(length, Line([0.0; LANES]));
+    }
+    let several = LEAST_PACKED.div_ceil(panel);
+    threads.parts(&mut packed[..length], several * panel, |part, lines| {
+        for (at, room) in lines.chunks_exact_mut(panel).enumerate() {
+            let column = (part * several + at) * WIDE;
+            // SAFETY: the columns are columns of the right matrix, the room has k times 32 numbers.
+            unsafe { pack_right(right.at(0, column), WIDE.min(n - column), k, room) };
+        }
+    });
+    let share = m.div_ceil(PARTS * threads.count()).clamp(HIGH.min(m), MOST_ROWS);
+    threads.parts(out, share * n, |part, rows| {
+        let first = part * share;
+        let part = Product { m: rows.len() / n, k, n };
+        // SAFETY: the rows are rows of the left matrix; the right one is packed.
+        unsafe { some_rows(part, left.at(first, 0), &packed[..length], keep, rows) };
+        finish(first, rows);
+    });
+    RIGHT.set(packed);
+}
+
+/// Where strip `at` of `m` rows begins and how high it is: as even as can be.
+fn strip(m: usize, at: usize) -> (usize, usize) {
+    let strips = m.div_ceil(HIGH);
+    let (from, to) = (at * m / strips, (at + 1) * m / strips);
+    (from, to - from)
+}
+
+#[target_feature(enable = "avx512f")]
+unsafe fn some_rows(
+    Product { m, k, n }: Product,
+    left: Strided<f32>,
+    packed: &[Line],
+    keep: bool,
+    out: &mut [f32],
+) {
+    LEFT.with_borrow_mut(|room| {
+        let length = (m * k).div_ceil(LANES);
+        if room.len() < length {
+            room.resize(length, Line([0.0; LANES]));
+        }
+        let room: *mut f32 = room.as_mut_ptr().cast();
+        let strips = m.div_ceil(HIGH);
+        // SAFETY: blocks of the depth follow each other, in each the strips, so that a strip of a block
+        // begins at `deep * m + from * depth` and all together are `m * k` numbers; tiles begin inside
+        // `out` and are cut to its columns; a panel has k times 32 packed numbers.
+        unsafe {
+            for (deep, depth) in blocks(k) {
+                for at in 0..strips {
+                    let (from, high) = strip(m, at);
+                    let room = room.add(deep * m + from * depth);
+                    pack_left(left.at(from, deep), high, depth, room);
+                }
+            }
+            for (panel, right) in packed.chunks_exact(k * WIDE / LANES).enumerate() {
+                let (column, right) = (panel * WIDE, right.as_ptr().cast::<f32>());
+                for (deep, depth) in blocks(k) {
+                    for at in 0..strips {
+                        let (from, high) = strip(m, at);
+                        let left = room.add(deep * m + from * depth).cast_const();
+                        let factors = Factors { left, right: right.add(deep * WIDE), depth };
+                        let out = out.as_mut_ptr().add(from * n + column);
+                        let place = Place { out, stride: n, wide: WIDE.min(n - column) };
+                        tile_of(high, factors, place, keep || deep > 0);
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Begins and lengths of the blocks of a depth.
+fn blocks(k: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..k).step_by(DEEP).map(move |deep| (deep, DEEP.min(k - deep)))
+}
+
+/// What a tile is the product of: columns of its height and rows of 32, packed.
+#[derive(Clone, Copy)]
+struct Factors {
+    left: *const f32,
+    right: *const f32,
+    depth: usize,
+}
+
+/// Where a tile lies: its first number, how far its rows lie apart, and its columns.
+#[derive(Clone, Copy)]
+struct Place {
+    out: *mut f32,
+    stride: usize,
+    wide: usize,
+}
+
+#[target_feature(enable = "avx512f")]
+unsafe fn tile_of(high: usize, factors: Factors, place: Place, add: bool) {
+    macro_rules! heights {
+        ($($high:literal)*) => {
+            // SAFETY: as the caller's.
+            match (high, place.wide > LANES) {
+                $(($high, true) => unsafe { tile::<$high, 2>(factors, place, add) },
+                  ($high, false) => unsafe { tile::<$high, 1>(factors, place, add) },)*
+                _ => unreachable!("a tile of {high} rows"),
+            }
+        };
+    }
+    heights!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+}
+
+/// One tile; its sums stay in registers.
+#[target_feature(enable = "avx512f")]
+unsafe fn tile<const ROWS: usize, const REGISTERS: usize>(
+    Factors { mut left, mut right, depth }: Factors,
+    Place { out, stride, wide }: Place,
+    add: bool,
+) {
+    let mut sums = [[_mm512_setzero_ps(); REGISTERS]; ROWS];
+    // SAFETY: the factors have `depth` columns and rows, and the masks end at the tile's columns.
+    unsafe {
+        for _ in 0..depth {
+            let mut row = [_mm512_setzero_ps(); REGISTERS];
+            for (at, register) in row.iter_mut().enumerate() {
+                *register = _mm512_load_ps(right.add(at * LANES));
+            }
+            for (i, sums) in sums.iter_mut().enumerate() {
+                let x = _mm512_set1_ps(*left.add(i));
+                for (sum, &y) in sums.iter_mut().zip(&row) {
+                    *sum = _mm512_fmadd_ps(x, y, *sum);
+                }
+            }
+            (left, right) = (left.add(ROWS), right.add(WIDE));
+        }
+        for (i, sums) in sums.iter().enumerate() {
+            for (at, &sum) in sums.iter().enumerate() {
+                let place = out.add(i * stride + at * LANES);
+                let mask = first(wide - at * LANES);
+                let before = _mm512_maskz_loadu_ps(if add { mask } else { 0 }, place);
+                let sum = if add { _mm512_add_ps(sum, before) } else { sum };
+                _mm512_mask_storeu_ps(place, mask, sum);
+            }
+        }
+    }
+}
+
+/// A mask of the first lanes.
+fn first(count: usize) -> u16 {
+    if count >= LANES { u16::MAX } else { (1 << count) - 1 }
+}
+
+/// Packs `high` rows, column after column.
+#[target_feature(enable = "avx512f")]
+unsafe fn pack_left(left: Strided<f32>, high: usize, depth: usize, mut room: *mut f32) {
+    let mask = first(high);
+    // SAFETY: the rows and columns are those of the matrix, and the room has `high * depth` numbers.
+    unsafe {
+        if left.row == 1 {
+            for column in 0..depth {
+                let numbers = _mm512_maskz_loadu_ps(mask, left.at(0, column).start);
+                _mm512_mask_storeu_ps(room, mask, numbers);
+                room = room.add(high);
+            }
+            return;
+        }
+        for from in (0..depth).step_by(LANES) {
+            let count = LANES.min(depth - from);
+            let columns = square(left.at(0, from).start, left.row, high, count);
+            for &column in &columns[..count] {
+                _mm512_mask_storeu_ps(room, mask, column);
+                room = room.add(high);
+            }
+        }
+    }
+}
+
+/// Packs up to 32 columns, row after row.
+#[target_feature(enable = "avx512f")]
+unsafe fn pack_right(right: Strided<f32>, wide: usize, depth: usize, room: &mut [Line]) {
+    for half in 0..wide.div_ceil(LANES) {
+        let width = (wide - half * LANES).min(LANES);
+        // SAFETY: the rows and columns are those of the matrix, a line is a register.
+        unsafe {
+            let right = right.at(0, half * LANES);
+            let place = |room: &mut [Line], row: usize| room[2 * row + half].0.as_mut_ptr();
+            if right.column == 1 {
+                for row in 0..depth {
+                    let numbers = _mm512_maskz_loadu_ps(first(width), right.at(row, 0).start);
+                    _mm512_store_ps(place(room, row), numbers);
+                }
+                continue;
+            }
+            for from in (0..depth).step_by(LANES) {
+                let count = LANES.min(depth - from);
+                let rows = square(right.at(from, 0).start, right.column, width, count);
+                for (at, &row) in rows[..count].iter().enumerate() {
+                    _mm512_store_ps(place(room, from + at), row);
+                }
+            }
+        }
+    }
+}
+
+/// The columns of up to 16 × 16 numbers whose rows lie `stride` apart; zeros beyond.
+#[target_feature(enable = "avx512f")]
+unsafe fn square(start: *const f32, stride: usize, rows: usize, columns: usize) -> [__m512; LANES] {
+    let zeros = [_mm512_setzero_ps(); LANES];
+    let (mut a, mut b, mut out) = (zeros, zeros, zeros);
+    for (i, row) in a.iter_mut().enumerate().take(rows) {
+        // SAFETY: the caller's rows and columns.
+        *row = unsafe { _mm512_maskz_loadu_ps(first(columns), start.add(i * stride)) };
+    }
+    for i in 0..LANES / 2 {
+        b[2 * i] = _mm512_unpacklo_ps(a[2 * i], a[2 * i + 1]);
+        b[2 * i + 1] = _mm512_unpackhi_ps(a[2 * i], a[2 * i + 1]);
+    }
+    for i in 0..4 {
+        for half in 0..2 {
+            let low = _mm512_castps_pd(b[4 * i + half]);
+            let high = _mm512_castps_pd(b[4 * i + 2 + half]);
+            a[4 * i + 2 * half] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, high));
+            a[4 * i + 2 * half + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
+        }
+    }
+    // a[4 i + j] has column 4 q + j of rows 4 i to 4 i + 3 in its quarter q.
+    const EVEN: i32 = 0b10_00_10_00;
+    const ODD: i32 = 0b11_01_11_01;
+    for j in 0..4 {
+        let even = _mm512_shuffle_f32x4::<EVEN>(a[j], a[4 + j]);
+        let odd = _mm512_shuffle_f32x4::<ODD>(a[j], a[4 + j]);
+        let even_below = _mm512_shuffle_f32x4::<EVEN>(a[8 + j], a[12 + j]);
+        let odd_below = _mm512_shuffle_f32x4::<ODD>(a[8 + j], a[12 + j]);
+        out[j] = _mm512_shuffle_f32x4::<EVEN>(even, even_below);
+        out[8 + j] = _mm512_shuffle_f32x4::<ODD>(even, even_below);
+        out[4 + j] = _mm512_shuffle_f32x4::<EVEN>(odd, odd_below);
+        out[12 + j] = _mm512_shuffle_f32x4::<ODD>(odd, odd_below);
+    }
+    out
+}
