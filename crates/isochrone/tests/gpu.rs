@@ -168,6 +168,22 @@ fn pairwise() -> Vec<Case> {
     all.push(case("iqe by row", &[24, 24], &[(1, 1)], move |p, x, w| {
         p.iqe_by_row(shape, w[0], x[0], x[1])
     }));
+    for head in [
+        DifferenceHead::PqeLh(PqeLh { groups: 3, size: 4 }),
+        DifferenceHead::WideNorm(WideNorm { latent: 12, components: 2, size: 3 }),
+        DifferenceHead::DeepNorm(DeepNorm { latent: 12, layers: 3, units: 8 }),
+    ] {
+        for by_row in [false, true] {
+            let shapes = [(1, head.raw()), (1, head.free())];
+            let count = if head.free() > 0 { 2 } else { 1 };
+            all.push(case(
+                format!("{head:?} {by_row}"),
+                &[12, 12],
+                &shapes[..count],
+                move |p, x, w| p.difference(head, w, (x[0], x[1]), by_row),
+            ));
+        }
+    }
     for directions in [
         Directions::Symmetric,
         Directions::Forward,
