@@ -117,7 +117,9 @@ fn together(cases: &[Case], batch: usize) -> (Program<f32>, Vec<(Value, ArenaId)
     (program, found)
 }
 
-/// Values and gradients of all cases, on the CPU and as two replicas in both precisions.
+/// Values and gradients of all cases, on the CPU and as two replicas in both precisions. In single precision
+/// they are apart by rounding alone, in gradients that of sums over half a million pairs; in TF32 some
+/// maxima are found elsewhere.
 fn agree(gpu: &Gpu, cases: &[Case], batch: usize) {
     let data = walks(4000, STATE, ACTION);
     let norm = Normalization::fit(&data, Scaling::Standard).unwrap();
@@ -129,7 +131,7 @@ fn agree(gpu: &Gpu, cases: &[Case], batch: usize) {
     cpu.differentiate(&drawn, 0);
     let mut wrong = Vec::new();
     for (precision, (most_value, most_gradient)) in
-        [(Precision::Single, (1e-5, 1e-5)), (Precision::Tf32, (1e-2, 0.2))]
+        [(Precision::Single, (1e-5, 3e-5)), (Precision::Tf32, (1e-2, 0.25))]
     {
         let again = together(cases, batch).0;
         let seeds = [12, 11];
@@ -524,38 +526,63 @@ fn resumed(cpu: &mut Executor<f32>, gpu: &mut CudaExecutor, sampler: &Sampler<'_
     arenas.iter().map(gap).fold(0.0, f64::max)
 }
 
-#[test]
-fn a_thousand_updates_of_every_learner_agree_repeat_and_resume() {
+/// A thousand updates of the learner called `name` on both devices, alone and among others.
+fn agrees(name: &str) {
     let Some((gpu, _turn)) = gpu() else { return };
     let data = walks(20000, 6, 2);
     let norm = Normalization::fit(&data, Scaling::Standard).unwrap();
-    let mut wrong = Vec::new();
-    for name in Config::NAMES {
-        let config = Config::named(name).unwrap();
-        let program = || declared(&config, &data);
-        let sampler = Sampler::new(&data, &norm, program().layout().clone(), 0.95);
-        let executor = |precision, seeds: &[u64]| {
-            CudaExecutor::new(program(), (&gpu, precision), (&sampler, None), seeds).unwrap()
-        };
-        let mut cpu = Executor::new(program(), Threads::default(), 4);
-        let expected = Trace::on_cpu(&mut cpu, &sampler, 4);
-        let mut alone = executor(Precision::Single, &[4]);
-        let single = Trace::on_gpu(&mut alone, 0);
-        let again = Trace::on_gpu(&mut executor(Precision::Single, &[4]), 0);
-        let among = [9, 4, 1, 0, 2, 3, 5, 6];
-        let replica = Trace::on_gpu(&mut executor(Precision::Single, &among), 1);
-        let rounded = Trace::on_gpu(&mut executor(Precision::Tf32, &[4]), 0);
-        let rounded_again = Trace::on_gpu(&mut executor(Precision::Tf32, &[4]), 0);
-        let same = single.state == again.state && rounded.state == rounded_again.state;
-        let early = [&single, &replica, &rounded].map(|trace| expected.early_from(trace));
-        let late = [&single, &replica, &rounded].map(|trace| expected.late_from(trace));
-        let resumed = resumed(&mut cpu, &mut alone, &sampler);
-        let line = format!("{name}: same bits {same}, {early:.4?} {late:.4?} {resumed:.1e}");
-        println!("{line}");
-        let near = early[..2].iter().all(|&gap| gap < 0.02) && early[2] < 0.2;
-        if !same || !near || late.iter().any(|&gap| gap > 0.2) || resumed > 1e-3 {
-            wrong.push(line);
+    let config = Config::named(name).unwrap();
+    let program = || declared(&config, &data);
+    let sampler = Sampler::new(&data, &norm, program().layout().clone(), 0.95);
+    let executor = |precision, seeds: &[u64]| {
+        CudaExecutor::new(program(), (&gpu, precision), (&sampler, None), seeds).unwrap()
+    };
+    let mut cpu = Executor::new(program(), Threads::default(), 4);
+    let expected = Trace::on_cpu(&mut cpu, &sampler, 4);
+    let mut alone = executor(Precision::Single, &[4]);
+    let single = Trace::on_gpu(&mut alone, 0);
+    let again = Trace::on_gpu(&mut executor(Precision::Single, &[4]), 0);
+    let replica = Trace::on_gpu(&mut executor(Precision::Single, &[9, 4, 1, 0, 2, 3, 5, 6]), 1);
+    let rounded = Trace::on_gpu(&mut executor(Precision::Tf32, &[4]), 0);
+    let rounded_again = Trace::on_gpu(&mut executor(Precision::Tf32, &[4]), 0);
+    assert!(single.state == again.state, "two runs in single precision give the same bits");
+    assert!(rounded.state == rounded_again.state, "two runs in TF32 give the same bits");
+    let early = [&single, &replica, &rounded].map(|trace| expected.early_from(trace));
+    let late = [&single, &replica, &rounded].map(|trace| expected.late_from(trace));
+    let resumed = resumed(&mut cpu, &mut alone, &sampler);
+    println!("{name}: {early:.4?} {late:.4?} {resumed:.1e}");
+    assert!(early[0] < 0.02 && early[1] < 0.02 && early[2] < 0.1, "{early:?}");
+    assert!(late.iter().all(|&gap| gap < 0.3), "{late:?}");
+    assert!(resumed < 1e-3, "{resumed}");
+}
+
+macro_rules! learners {
+    ($($test:ident: $name:literal,)*) => {
+        $(
+            #[test]
+            fn $test() {
+                agrees($name);
+            }
+        )*
+
+        #[test]
+        fn every_learner_is_among_them() {
+            assert_eq!([$($name),*], Config::NAMES);
         }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    };
+}
+
+learners! {
+    cmd1_agrees_repeats_and_resumes: "cmd1",
+    cmd2_agrees_repeats_and_resumes: "cmd2",
+    mqe_agrees_repeats_and_resumes: "mqe",
+    tmd_agrees_repeats_and_resumes: "tmd",
+    qrl_agrees_repeats_and_resumes: "qrl",
+    crl_agrees_repeats_and_resumes: "crl",
+    gcbc_agrees_repeats_and_resumes: "gcbc",
+    gcivl_agrees_repeats_and_resumes: "gcivl",
+    gciql_agrees_repeats_and_resumes: "gciql",
+    hiql_agrees_repeats_and_resumes: "hiql",
+    ddpg_agrees_repeats_and_resumes: "ddpg",
+    c_learning_agrees_repeats_and_resumes: "c-learning",
 }
