@@ -1,8 +1,10 @@
 //! A list of launches as one CUDA graph, with exactly the waits that its buffers demand.
 //!
 //! The list is captured on one stream; before each launch the stream is told which nodes the next
-//! one waits for, so that no order is imposed beyond reads and writes.
+//! one waits for, so that no order is imposed beyond reads and writes. Where several can begin, those
+//! that the same update waits for go before gradients of parameters and steps.
 
+use std::ops::Range;
 use std::ptr;
 
 use cudarc::driver::{result, sys};
@@ -70,12 +72,13 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Captures `launches`, whose products were prepared.
+    /// Captures `launches`, whose products were prepared; those that write numbers of `moves` go last
+    /// where several can begin.
     pub fn capture(
         machine: &Machine,
         block: &Block,
         products: &Products,
-        launches: &[Launch],
+        (launches, moves): (&[Launch], &[Range<usize>]),
     ) -> Result<Self> {
         let stream = machine.stream();
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -97,7 +100,12 @@ impl Graph {
         let graph = unsafe { result::stream::end_capture(stream) };
         joined?;
         let graph = graph.map_err(broken)?;
-        let flags = sys::CUgraphInstantiate_flags(0);
+        for (launch, nodes) in launches.iter().zip(&nodes) {
+            if !moves.iter().any(|numbers| launch.changes(numbers)) {
+                nodes.iter().try_for_each(|&node| hurry(node))?;
+            }
+        }
+        let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
         // SAFETY: `graph` is the one just captured.
         let ready = unsafe { result::graph::instantiate(graph, flags) }.map_err(broken)?;
         Ok(Self { graph, ready })
@@ -107,6 +115,25 @@ impl Graph {
     pub fn launch(&self, machine: &Machine) -> Result<()> {
         // SAFETY: the graph is alive and its buffers live as long as the executor that owns both.
         unsafe { result::graph::launch(self.ready, machine.stream()) }.map_err(broken)
+    }
+}
+
+/// Lets a kernel's blocks begin before those of others.
+fn hurry(node: sys::CUgraphNode) -> Result<()> {
+    use sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY as PRIORITY;
+    let mut kind = sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_EMPTY;
+    let (mut least, mut most) = (0, 0);
+    let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
+    // SAFETY: the node is of a graph that is alive, and all outputs are pointers to places of their
+    // types; the value is of the attribute's type.
+    unsafe {
+        sys::cuGraphNodeGetType(node, &mut kind).result().map_err(broken)?;
+        if kind != sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL {
+            return Ok(());
+        }
+        sys::cuCtxGetStreamPriorityRange(&mut least, &mut most).result().map_err(broken)?;
+        value.priority = most;
+        sys::cuGraphKernelNodeSetAttribute(node, PRIORITY, &value).result().map_err(broken)
     }
 }
 
