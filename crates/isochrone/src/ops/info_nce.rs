@@ -128,8 +128,9 @@ impl Kernels for InfoNce {
         }
         arguments.extend([Argument::Int(rows.into()), Argument::Int(columns.into())]);
         arguments.push(Argument::Wide(penalty));
-        let blocks = if rows { size } else { 0 } + if columns { size.div_ceil(8) } else { 0 };
-        queue.launch("info_nce_forward", Grid::blocks(blocks, 1, 256), &arguments);
+        let blocks = |wanted: bool, each: usize| if wanted { size.div_ceil(each) } else { 0 };
+        let grid = Grid::blocks(blocks(rows, 32) + blocks(columns, 8), 1, 1024);
+        queue.launch("info_nce_forward", grid, &arguments);
     }
 
     fn backward(&self, queue: &mut Queue<'_>) {
@@ -151,7 +152,8 @@ impl Kernels for InfoNce {
         arguments.extend(shared);
         arguments.extend([Argument::Int(rows.into()), Argument::Int(columns.into())]);
         arguments.push(Argument::Wide(penalty));
-        queue.launch("info_nce_backward", Grid::over(size * size), &arguments);
+        let grid = Grid::blocks(size.div_ceil(256), size.div_ceil(8), 256);
+        queue.launch("info_nce_backward", grid, &arguments);
     }
 }
 

@@ -265,7 +265,8 @@ impl CudaExecutor {
         tiles::replace(&mut launches, &self.rules());
         prepare(&mut self.products, &self.machine, &self.block, &launches)?;
         self.machine.wait()?;
-        Graph::capture(&self.machine, &self.block, &self.products, &launches)
+        let moves = self.places.moves();
+        Graph::capture(&self.machine, &self.block, &self.products, (&launches, &moves))
     }
 
     fn rules(&self) -> Rules {

@@ -1,8 +1,10 @@
 //! A list of launches as one CUDA graph, with exactly the waits that its buffers demand.
 //!
 //! The list is captured on one stream; before each launch the stream is told which nodes the next
-//! one waits for, so that no order is imposed beyond reads and writes.
+//! one waits for, so that no order is imposed beyond reads and writes. Where several can begin, those
+//! that the same update waits for go before gradients of parameters and steps.
 
+use std::ops::Range;
 use std::ptr;
 use std::time::Duration;
 
@@ -77,17 +79,17 @@ const TRIES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl Graph {
-    /// Captures `launches`, whose products were prepared. Where several runs share a process, one that
-    /// begins or ends (kernels are loaded, memory is given back) may break the captures of the others:
-    /// they are tried again.
+    /// Captures `launches`, whose products were prepared; those that write numbers of `moves` go last
+    /// where several can begin. Where several runs share a process, one that begins or ends (kernels
+    /// are loaded, memory is given back) may break the captures of the others: they are tried again.
     pub fn capture(
         machine: &Machine,
         block: &Block,
         products: &Products,
-        launches: &[Launch],
+        (launches, moves): (&[Launch], &[Range<usize>]),
     ) -> Result<Self> {
         for _ in 0..TRIES {
-            if let Some(graph) = Self::attempt(machine, block, products, launches)? {
+            if let Some(graph) = Self::attempt(machine, block, products, (launches, moves))? {
                 return Ok(graph);
             }
             std::thread::sleep(PAUSE);
@@ -100,7 +102,7 @@ impl Graph {
         machine: &Machine,
         block: &Block,
         products: &Products,
-        launches: &[Launch],
+        (launches, moves): (&[Launch], &[Range<usize>]),
     ) -> Result<Option<Self>> {
         let stream = machine.stream();
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -125,7 +127,12 @@ impl Graph {
         }
         joined?;
         let graph = graph.map_err(broken)?;
-        let flags = sys::CUgraphInstantiate_flags(0);
+        for (launch, nodes) in launches.iter().zip(&nodes) {
+            if !moves.iter().any(|numbers| launch.changes(numbers)) {
+                nodes.iter().try_for_each(|&node| hurry(node))?;
+            }
+        }
+        let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
         // SAFETY: `graph` is the one just captured.
         let ready = unsafe { result::graph::instantiate(graph, flags) }.map_err(broken)?;
         Ok(Some(Self { graph, ready }))
@@ -135,6 +142,25 @@ impl Graph {
     pub fn launch(&self, machine: &Machine) -> Result<()> {
         // SAFETY: the graph is alive and its buffers live as long as the executor that owns both.
         unsafe { result::graph::launch(self.ready, machine.stream()) }.map_err(broken)
+    }
+}
+
+/// Lets a kernel's blocks begin before those of others.
+fn hurry(node: sys::CUgraphNode) -> Result<()> {
+    use sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY as PRIORITY;
+    let mut kind = sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_EMPTY;
+    let (mut least, mut most) = (0, 0);
+    let mut value = sys::CUlaunchAttributeValue { pad: [0; 64] };
+    // SAFETY: the node is of a graph that is alive, and all outputs are pointers to places of their
+    // types; the value is of the attribute's type.
+    unsafe {
+        sys::cuGraphNodeGetType(node, &mut kind).result().map_err(broken)?;
+        if kind != sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL {
+            return Ok(());
+        }
+        sys::cuCtxGetStreamPriorityRange(&mut least, &mut most).result().map_err(broken)?;
+        value.priority = most;
+        sys::cuGraphKernelNodeSetAttribute(node, PRIORITY, &value).result().map_err(broken)
     }
 }
 

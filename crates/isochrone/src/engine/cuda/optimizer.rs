@@ -115,6 +115,14 @@ impl OptimizerPlaces {
         let constants = places.one(CONSTANTS * arenas.len().max(1));
         Self { arenas, clock: places.one(4), broken: places.one(4), constants }
     }
+
+    /// Where parameters and their gradients stand: what an update leaves for the next.
+    pub fn moves(&self) -> Vec<Range<usize>> {
+        self.arenas
+            .iter()
+            .flat_map(|arena| [arena.values.range(), arena.gradient.range()])
+            .collect()
+    }
 }
 
 /// Cuts an arena between parameters into pieces of at least [`LEAST_PIECE`] numbers, all but the last

@@ -136,6 +136,13 @@ impl Launch {
         all.any(|range| range.start < numbers.end && numbers.start < range.end)
     }
 
+    /// Whether any of these numbers is written.
+    pub fn changes(&self, numbers: &Range<usize>) -> bool {
+        let parts = self.parts.iter().map(|(part, _)| part);
+        let mut all = self.writes.iter().chain(parts);
+        all.any(|range| range.start < numbers.end && numbers.start < range.end)
+    }
+
     /// Whether `self` must wait for `earlier`.
     pub fn follows(&self, earlier: &Self) -> bool {
         let meet = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;

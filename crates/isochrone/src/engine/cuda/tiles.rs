@@ -21,8 +21,8 @@ const SIDE: usize = 32;
 const THREADS: usize = 256;
 const SHARED: usize = 5 * 4 * (SIDE * 72 + 64 * 36);
 
-/// With more blocks than these cuBLASLt is as fast; gradients of weights add over more rows, and
-/// it is so earlier.
+/// With more blocks than these cuBLASLt is as fast; gradients of weights add over more rows, and with
+/// more of one replica it is so.
 const MOST_BLOCKS: usize = 256;
 const MOST_GRADIENT_BLOCKS: usize = 64;
 /// Fewer columns leave most of a tile unused.
@@ -63,15 +63,15 @@ pub(super) fn replace(launches: &mut Vec<Launch>, rules: &Rules) {
 
 /// The kernel of a product; none where cuBLASLt is asked.
 fn kernel(product: &Multiply, rules: &Rules) -> Option<&'static str> {
-    let (m, n) = (product.shape.m, product.shape.n);
-    let (name, most) = match (product.left, product.right) {
-        (Factor::Plain(_), Factor::Plain(_)) => ("tiles_plain", MOST_BLOCKS),
-        (Factor::Plain(_), Factor::Across(_)) => ("tiles_across", MOST_BLOCKS),
-        (Factor::Across(_), Factor::Plain(_)) => ("tiles_gradient", MOST_GRADIENT_BLOCKS),
+    let one = product.shape.m.div_ceil(SIDE) * product.shape.n.div_ceil(SIDE);
+    let all = one * rules.replicas;
+    let (name, fits) = match (product.left, product.right) {
+        (Factor::Plain(_), Factor::Plain(_)) => ("tiles_plain", all <= MOST_BLOCKS),
+        (Factor::Plain(_), Factor::Across(_)) => ("tiles_across", all <= MOST_BLOCKS),
+        (Factor::Across(_), Factor::Plain(_)) => ("tiles_gradient", one <= MOST_GRADIENT_BLOCKS),
         (Factor::Across(_), Factor::Across(_)) => return None,
     };
-    let blocks = m.div_ceil(SIDE) * n.div_ceil(SIDE) * rules.replicas;
-    let fits = blocks <= most && n >= LEAST_COLUMNS;
+    let fits = fits && product.shape.n >= LEAST_COLUMNS;
     (fits && rules.precision == Precision::Tf32 && !product.exact).then_some(name)
 }
 
@@ -170,5 +170,19 @@ mod tests {
             replace(&mut launches, &rules(1));
             assert_eq!(names(&launches), ["tiles_across", "other", GATE], "{argument:?}");
         }
+    }
+
+    #[test]
+    fn the_gradient_of_few_weights_is_tiles_however_many_replicas_and_that_of_many_never() {
+        let gradient = |m: usize, replicas: usize| {
+            let shape = Product { m, k: 96, n: 512 };
+            let left = Factor::Across(Buffer { offset: 0, length: 96 * m });
+            let right = Factor::Plain(Buffer { offset: 1 << 20, length: 96 * 512 });
+            let out = Target { buffer: Buffer { offset: 1 << 21, length: m * 512 }, keep: false };
+            let (scale, finish, exact) = (1.0, Finish::None, false);
+            kernel(&Multiply { shape, left, right, out, scale, finish, exact }, &rules(replicas))
+        };
+        assert_eq!([gradient(37, 1), gradient(37, 8)], [Some("tiles_gradient"); 2]);
+        assert_eq!([gradient(512, 1), gradient(512, 8)], [None; 2]);
     }
 }
