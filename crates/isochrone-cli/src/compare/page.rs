@@ -160,11 +160,20 @@ fn runs(text: &mut String, rows: &[Row]) {
         );
     }
     text.push_str("\nWhere configs depart from the defaults of their algorithm:\n\n");
-    for row in rows {
+    let same = |one: &Row, other: &Row| {
+        let name = |row: &Row| (row.algorithm.clone(), row.extraction.clone());
+        name(one) == name(other) && one.departures == other.departures
+    };
+    for (at, row) in rows.iter().enumerate() {
+        if rows[..at].iter().any(|earlier| same(earlier, row)) {
+            continue;
+        }
         let departures: Vec<String> = row.departures.iter().map(|one| format!("`{one}`")).collect();
         let departures =
             if departures.is_empty() { "nowhere".to_owned() } else { departures.join(", ") };
-        let Row { world, algorithm, extraction, .. } = row;
-        let _ = writeln!(text, "- {world}, {algorithm} {extraction}: {departures}");
+        let alike = rows[at..].iter().filter(|later| same(later, row));
+        let worlds: Vec<String> = alike.map(|row| row.world.to_string()).collect();
+        let Row { algorithm, extraction, .. } = row;
+        let _ = writeln!(text, "- {}, {algorithm} {extraction}: {departures}", worlds.join(", "));
     }
 }

@@ -5,8 +5,12 @@
 //! corresponding rows agree to the last bit. Backward computes the lanes again instead of keeping
 //! them: nothing is as large as pairs × coordinates. d(x, x) is exactly 0 and has gradient 0.
 
+mod kernels;
+
 use super::{DeepNorm, LANES, PqeLh, WideNorm, lanes, transpose};
-use crate::engine::{Backward, Forward, Operation, Parameter, Program, Scalar, Value, wide_kernel};
+use crate::engine::{
+    Backward, Forward, Kernels, Operation, Parameter, Program, Scalar, Value, wide_kernel,
+};
 
 /// One number for each of a block of pairs.
 pub(crate) type Lane<T> = [T; LANES];
@@ -370,6 +374,10 @@ impl Distances {
 impl<T: Scalar> Operation<T> for Distances {
     fn name(&self) -> &'static str {
         self.head.name(self.by_row)
+    }
+
+    fn kernels(&self) -> Option<&dyn Kernels> {
+        Some(self)
     }
 
     /// The ends, transposed, and the room of every task.

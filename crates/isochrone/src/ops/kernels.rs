@@ -5,8 +5,9 @@ use crate::engine::cuda::listing::{Listed, listing, sources};
 use crate::engine::cuda::{Argument, OWN_SOURCES, compile_here};
 use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Value, Window};
 use crate::ops::{
-    Activation, AdvantageWeights, Backup, Bootstrap, Directions, Extremum, Iqe, Linear, Mrn,
-    Multiplier, Norm, Push, Scale, Standardize, Targets, Term,
+    Activation, AdvantageWeights, Backup, Bootstrap, DeepNorm, DifferenceHead, Directions,
+    Extremum, Iqe, Linear, Mrn, Multiplier, Norm, PqeLh, Push, Scale, Standardize, Targets, Term,
+    WideNorm,
 };
 
 pub(crate) const BATCH: usize = 24;
@@ -19,8 +20,16 @@ struct Bench {
     /// Width and parameters of layers that are not applied yet.
     layers: Vec<(usize, [Parameter; 4])>,
     mix: Parameter,
+    /// Heads of the difference with their weights.
+    heads: Vec<(DifferenceHead, Vec<Parameter>)>,
     terms: Vec<Term>,
 }
+
+const DIFFERENCES: [DifferenceHead; 3] = [
+    DifferenceHead::PqeLh(PqeLh { groups: 2, size: 3 }),
+    DifferenceHead::WideNorm(WideNorm { latent: 6, components: 2, size: 3 }),
+    DifferenceHead::DeepNorm(DeepNorm { latent: 6, layers: 3, units: 4 }),
+];
 
 impl Bench {
     fn new() -> Self {
@@ -35,8 +44,11 @@ impl Bench {
         };
         let layers = widths.iter().map(layer).collect();
         let mix = one(1, 1);
+        let sizes = |head: DifferenceHead| [head.raw(), head.free()].into_iter().filter(|&n| n > 0);
+        let heads =
+            DIFFERENCES.map(|head| (head, sizes(head).map(|size| one(1, size)).collect())).to_vec();
         let program = Program::new(parameters, BATCH, STATE, 3);
-        Self { program, arena, layers, mix, terms: Vec::new() }
+        Self { program, arena, layers, mix, heads, terms: Vec::new() }
     }
 
     /// A matrix of `width` columns: a layer over the states of some rows.
@@ -91,6 +103,13 @@ impl Bench {
         let rows = self.program.iqe_by_row(shape, self.mix, from, to);
         self.use_up(pairs);
         self.use_up(rows);
+        for (head, parameters) in self.heads.clone() {
+            let (from, to) = self.pair(6);
+            for by_row in [false, true] {
+                let value = self.program.difference(head, &parameters, (from, to), by_row);
+                self.use_up(value);
+            }
+        }
     }
 
     fn critics(&mut self) {

@@ -26,12 +26,17 @@ pub enum Multiplier {
     Exponential,
 }
 
+/// ln(eˣ − 1); above 40 that is x to the last bit, and eˣ would soon have no end.
+fn inverse_softplus(x: f64) -> f64 {
+    if x > 40.0 { x } else { x.exp_m1().ln() }
+}
+
 impl Multiplier {
     /// The raw number whose multiplier is `first`.
     pub fn raw(self, first: f64) -> f64 {
         match self {
-            Self::Floored => (first - MULTIPLIER_FLOOR).exp_m1().ln(),
-            Self::Softplus => first.exp_m1().ln(),
+            Self::Floored => inverse_softplus(first - MULTIPLIER_FLOOR),
+            Self::Softplus => inverse_softplus(first),
             Self::Exponential => first.ln(),
         }
     }
@@ -126,7 +131,9 @@ mod tests {
             let arena = bench.parameters.arena("dual");
             let raw = bench.parameters.add(arena, "raw", (1, 1), Initial::Uniform(2.0));
             bench.check(|program, _| program.multiplier(form, raw));
-            assert!((form.of(form.raw(0.7)).0 - 0.7).abs() < 1e-12);
+            for first in [0.7, 39.9, 40.1, 5_000.0] {
+                assert!((form.of(form.raw(first)).0 / first - 1.0).abs() < 1e-12);
+            }
         }
     }
 

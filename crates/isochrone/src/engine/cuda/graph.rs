@@ -4,6 +4,7 @@
 //! one waits for, so that no order is imposed beyond reads and writes.
 
 use std::ptr;
+use std::time::Duration;
 
 use cudarc::driver::{result, sys};
 
@@ -63,20 +64,44 @@ pub(super) fn issue(
     }
 }
 
+const INVALIDATED: sys::CUresult = sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+
 /// A captured list, ready to run again and again.
 pub(super) struct Graph {
     graph: sys::CUgraph,
     ready: sys::CUgraphExec,
 }
 
+/// How often a capture is tried, and how long to wait in between.
+const TRIES: usize = 100;
+const PAUSE: Duration = Duration::from_millis(5);
+
 impl Graph {
-    /// Captures `launches`, whose products were prepared.
+    /// Captures `launches`, whose products were prepared. Where several runs share a process, one that
+    /// begins or ends (kernels are loaded, memory is given back) may break the captures of the others:
+    /// they are tried again.
     pub fn capture(
         machine: &Machine,
         block: &Block,
         products: &Products,
         launches: &[Launch],
     ) -> Result<Self> {
+        for _ in 0..TRIES {
+            if let Some(graph) = Self::attempt(machine, block, products, launches)? {
+                return Ok(graph);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err(broken(result::DriverError(INVALIDATED)))
+    }
+
+    /// A capture; none where somebody else broke it.
+    fn attempt(
+        machine: &Machine,
+        block: &Block,
+        products: &Products,
+        launches: &[Launch],
+    ) -> Result<Option<Self>> {
         let stream = machine.stream();
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the stream is the machine's and idle or queued in order.
@@ -95,12 +120,15 @@ impl Graph {
         // SAFETY: the capture that began above ends, whatever happened in between; the graph it
         // gives is owned by what is returned.
         let graph = unsafe { result::stream::end_capture(stream) };
+        if graph.as_ref().is_err_and(|error| error.0 == INVALIDATED) {
+            return Ok(None);
+        }
         joined?;
         let graph = graph.map_err(broken)?;
         let flags = sys::CUgraphInstantiate_flags(0);
         // SAFETY: `graph` is the one just captured.
         let ready = unsafe { result::graph::instantiate(graph, flags) }.map_err(broken)?;
-        Ok(Self { graph, ready })
+        Ok(Some(Self { graph, ready }))
     }
 
     /// Queues the whole list.

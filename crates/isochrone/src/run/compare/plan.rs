@@ -240,7 +240,7 @@ impl Plan {
 }
 
 /// What decides the data that a config names.
-fn recording(data: &DataConfig) -> (&str, u64, Option<u32>) {
+pub(super) fn recording(data: &DataConfig) -> (&str, u64, Option<u32>) {
     (&data.source, data.seed, data.episodes)
 }
 

@@ -1,14 +1,16 @@
 //! The runs of a comparison, one a thread: for small networks the way that wastes least. On a GPU the
-//! updates of all of them run side by side, and each thread evaluates its own run.
+//! updates of all of them run side by side, seeds of one thing that learn from one recording as one,
+//! and each thread evaluates its own run.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::plan::recording;
 use super::results::Divergence;
 use super::{DIVERGED, Job, PLANNER, Plan};
 use crate::checkpoint::{Disk, write_whole};
-use crate::engine::{Hardware, Threads};
+use crate::engine::{Hardware, Seeds, Threads};
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, success};
 use crate::ledger::{self, Ledger};
@@ -48,18 +50,32 @@ impl Plan {
     pub fn execute(&self, workers: usize, hardware: &Hardware, watch: &dyn Watch) -> Vec<Failure> {
         let next = AtomicUsize::new(0);
         let failures = Mutex::new(Vec::new());
+        let bundles = self.bundles(hardware.gpu.is_some());
+        let widest = bundles.iter().map(Vec::len).max().unwrap_or(1);
+        let one = |at: usize, hardware: &Hardware| {
+            let job = &self.jobs[at];
+            if let (Err(error), Ok(mut failures)) =
+                (self.bring_to_end(job, hardware, watch), failures.lock())
+            {
+                failures.push((at, Failure { folder: job.folder.clone(), error }));
+            }
+        };
         let work = || {
             while watch.signal().is_none() {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(job) = self.jobs.get(at) else { break };
-                let done = self.bring_to_end(job, hardware, watch);
-                if let (Err(error), Ok(mut failures)) = (done, failures.lock()) {
-                    failures.push((at, Failure { folder: job.folder.clone(), error }));
-                }
+                let Some(bundle) = bundles.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                let jobs = bundle.iter().map(|&at| &self.jobs[at]);
+                let seeds = jobs.filter(|job| !job.is_complete()).map(|job| job.config.seed);
+                let seeds = Some(Seeds::new(&seeds.collect::<Vec<u64>>()));
+                let hardware = &Hardware { seeds, ..hardware.clone() };
+                std::thread::scope(|scope| {
+                    for &at in bundle {
+                        scope.spawn(move || one(at, hardware));
+                    }
+                });
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..workers.min(self.jobs.len()) {
+            for _ in 0..workers.div_ceil(widest).min(bundles.len()) {
                 scope.spawn(work);
             }
         });
@@ -68,14 +84,33 @@ impl Plan {
         failures.into_iter().map(|(_, failure)| failure).collect()
     }
 
+    /// The places of runs that go on as one: on a GPU seeds of one thing and one recording, else each
+    /// alone.
+    fn bundles(&self, together: bool) -> Vec<Vec<usize>> {
+        let mut found: Vec<Vec<usize>> = Vec::new();
+        for (at, job) in self.jobs.iter().enumerate() {
+            let same = |other: &Job| {
+                other.folder.parent() == job.folder.parent()
+                    && recording(&other.config.data) == recording(&job.config.data)
+            };
+            match found.iter_mut().find(|bundle| together && same(&self.jobs[bundle[0]])) {
+                Some(bundle) => bundle.push(at),
+                None => found.push(vec![at]),
+            }
+        }
+        found
+    }
+
     fn bring_to_end(&self, job: &Job, hardware: &Hardware, watch: &dyn Watch) -> Result<()> {
         let Some(source) = self.source(&job.config) else { return Ok(()) };
         if !job.is_complete() {
             let hardware = Hardware { threads: Threads::default(), ..hardware.clone() };
             let origin = Origin::default();
             let mut observer = watch.begins(job);
+            let seeds = hardware.seeds.clone();
             let trained =
                 execute(&job.config, source, &job.folder, &origin, hardware, &mut *observer);
+            seeds.iter().for_each(|seeds| seeds.leave(job.config.seed));
             Divergence::keep(&job.folder.join(DIVERGED), trained.as_ref().err())?;
             trained?;
         }
@@ -128,5 +163,36 @@ impl Divergence {
             std::fs::remove_file(path).map_err(|error| Error::disk("remove", path, error))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::compare::{Choice, Request, Sheet};
+
+    fn plan(one_recording: bool) -> Plan {
+        let sheet = format!(
+            "title = ''\nworlds = []\nalgorithms = []\nseeds = 2\none_recording = {one_recording}"
+        );
+        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
+        let request = Request {
+            worlds: words(&["pinwheel"]),
+            algorithms: words(&["gcbc", "cmd1"]),
+            extraction: Choice::Default,
+            seeds: 2,
+            overrides: Vec::new(),
+            planner: false,
+            sheet: Some(Sheet::parse(&sheet).unwrap()),
+        };
+        Plan::new(&request, Path::new("out")).unwrap()
+    }
+
+    #[test]
+    fn seeds_of_one_recording_run_together_on_a_gpu_and_alone_elsewhere() {
+        let one = plan(true);
+        assert_eq!(one.bundles(true), [[0, 2], [1, 3]]);
+        assert_eq!(one.bundles(false), [[0], [1], [2], [3]]);
+        assert_eq!(plan(false).bundles(true), [[0], [1], [2], [3]]);
     }
 }

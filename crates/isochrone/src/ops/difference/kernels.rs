@@ -1,0 +1,307 @@
+//! Heads of the difference on the GPU: the differences of all pairs are spread out, weights act on
+//! them as products in single precision, and the gradients by differences are gathered.
+
+use super::{DifferenceHead, Distances};
+use crate::engine::{Argument, Buffer, Factor, Finish, Grid, Kernels, Product, Queue, Target};
+use crate::ops::{DeepNorm, PqeLh, WideNorm};
+
+/// How products run here: unscaled, exact.
+const EXACT: (f32, Finish, bool) = (1.0, Finish::None, true);
+
+/// A buffer that is written anew.
+fn fresh(buffer: Buffer) -> Target {
+    Target { buffer, keep: false }
+}
+
+impl Distances {
+    fn pairs(&self) -> usize {
+        if self.by_row { self.rows } else { self.rows * self.columns }
+    }
+
+    fn diagonal(&self) -> Argument {
+        Argument::Int(self.by_row.into())
+    }
+
+    /// Numbers of a pair that weights act on, where they do.
+    fn spread_width(&self) -> usize {
+        match self.head {
+            DifferenceHead::WideNorm(head) => 2 * head.latent,
+            _ => self.head.width(),
+        }
+    }
+
+    fn halves(&self) -> Argument {
+        Argument::Int(matches!(self.head, DifferenceHead::WideNorm(_)).into())
+    }
+
+    /// Queues the squares of raw weights and the differences of all pairs: kept 0 and 1.
+    fn spread(&self, queue: &mut Queue<'_>) {
+        let count = self.head.raw();
+        let arguments = [
+            Argument::Read(queue.parameter(0)),
+            Argument::Write(queue.kept(0)),
+            Argument::size(count),
+        ];
+        queue.launch("difference_squares", Grid::over(count), &arguments);
+        let arguments = [
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Write(queue.kept(1)),
+            Argument::size(self.pairs()),
+            Argument::size(self.columns),
+            Argument::size(self.head.width()),
+            self.halves(),
+            self.diagonal(),
+        ];
+        queue.launch("difference_spread", Grid::over(self.pairs() * self.head.width()), &arguments);
+    }
+
+    /// Queues the gradients of starts and ends from those of the spread differences, kept 2.
+    fn gather(&self, queue: &mut Queue<'_>) {
+        for (at, count) in [self.rows, self.columns].into_iter().enumerate() {
+            let Some(target) = queue.input_target(at) else { continue };
+            let arguments = [
+                Argument::Read(queue.input(0)),
+                Argument::Read(queue.input(1)),
+                Argument::Read(queue.kept(2)),
+                Argument::Write(target.buffer),
+                Argument::keep(Some(target)),
+                Argument::size(1 - at),
+                Argument::size(self.rows),
+                Argument::size(self.columns),
+                Argument::size(self.head.width()),
+                self.halves(),
+                self.diagonal(),
+            ];
+            let grid = Grid::over(count * self.head.width());
+            queue.launch("difference_gather", grid, &arguments);
+        }
+    }
+
+    /// Queues the gradient of raw weights from that of the weights.
+    fn weights(&self, queue: &mut Queue<'_>, found: Buffer, squared: bool) {
+        let Some(target) = queue.parameter_target(0) else { return };
+        let arguments = [
+            Argument::Read(queue.parameter(0)),
+            Argument::Read(found),
+            Argument::Write(target.buffer),
+            Argument::keep(Some(target)),
+            Argument::size(self.head.raw()),
+            Argument::Int(squared.into()),
+        ];
+        queue.launch("difference_weights", Grid::over(self.head.raw()), &arguments);
+    }
+}
+
+/// The Poisson quasimetric embedding; kept are the shares of all groups and room for their gradient.
+impl Distances {
+    fn pqe_arguments(&self, head: PqeLh) -> [Argument; 4] {
+        let [columns, groups, size] = [self.columns, head.groups, head.size].map(Argument::size);
+        [columns, groups, size, self.diagonal()]
+    }
+
+    fn pqe_forward(&self, queue: &mut Queue<'_>, head: PqeLh) {
+        let mut arguments = vec![
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.parameter(0)),
+            Argument::Write(queue.output()),
+            Argument::Write(queue.kept(0)),
+            Argument::size(self.pairs()),
+        ];
+        arguments.extend(self.pqe_arguments(head));
+        queue.launch("pqe_forward", Grid::over(self.pairs()), &arguments);
+    }
+
+    fn pqe_backward(&self, queue: &mut Queue<'_>, head: PqeLh) {
+        let (gradient, kept) = (queue.output_gradient(), queue.kept(0));
+        if queue.parameter_target(0).is_some() {
+            let shape = Product { m: head.groups, k: self.pairs(), n: 1 };
+            let sides = (Factor::Across(kept), Factor::Plain(gradient));
+            queue.multiply(shape, sides, fresh(queue.kept(1)), EXACT);
+            self.weights(queue, queue.kept(1), false);
+        }
+        for (at, count) in [self.rows, self.columns].into_iter().enumerate() {
+            let Some(target) = queue.input_target(at) else { continue };
+            let mut arguments = vec![
+                Argument::Read(queue.input(0)),
+                Argument::Read(queue.input(1)),
+                Argument::Read(queue.parameter(0)),
+                Argument::Read(gradient),
+                Argument::Read(kept),
+                Argument::Write(target.buffer),
+                Argument::keep(Some(target)),
+                Argument::size(1 - at),
+                Argument::size(self.rows),
+            ];
+            arguments.extend(self.pqe_arguments(head));
+            queue.launch("pqe_backward", Grid::over(count * self.head.width()), &arguments);
+        }
+    }
+}
+
+/// The wide norm; kept from 3 on are the gradient of weights, images, norms and their slopes.
+impl Distances {
+    fn wide_forward(&self, queue: &mut Queue<'_>, head: WideNorm) {
+        self.spread(queue);
+        let (weights, spread, images) = (queue.kept(0), queue.kept(1), queue.kept(4));
+        let (k, n) = (self.spread_width(), head.components * head.size);
+        let sides = (Factor::Plain(spread), Factor::Across(weights));
+        queue.multiply(Product { m: self.pairs(), k, n }, sides, fresh(images), EXACT);
+        let arguments = [
+            Argument::Read(images),
+            Argument::Write(queue.kept(5)),
+            Argument::Write(queue.output()),
+            Argument::size(self.pairs()),
+            Argument::size(head.components),
+            Argument::size(head.size),
+        ];
+        queue.launch("wide_norms", Grid::over(self.pairs()), &arguments);
+    }
+
+    fn wide_backward(&self, queue: &mut Queue<'_>, head: WideNorm) {
+        let (images, slopes) = (head.components * head.size, queue.kept(6));
+        let arguments = [
+            Argument::Read(queue.kept(4)),
+            Argument::Read(queue.kept(5)),
+            Argument::Read(queue.output_gradient()),
+            Argument::Write(slopes),
+            Argument::size(self.pairs() * images),
+            Argument::size(head.components),
+            Argument::size(head.size),
+        ];
+        queue.launch("wide_slopes", Grid::over(self.pairs() * images), &arguments);
+        let (width, weights, spread) = (self.spread_width(), queue.kept(0), queue.kept(1));
+        let shape = Product { m: images, k: self.pairs(), n: width };
+        let sides = (Factor::Across(slopes), Factor::Plain(spread));
+        queue.multiply(shape, sides, fresh(queue.kept(3)), EXACT);
+        self.weights(queue, queue.kept(3), true);
+        let shape = Product { m: self.pairs(), k: images, n: width };
+        let sides = (Factor::Plain(slopes), Factor::Plain(weights));
+        queue.multiply(shape, sides, fresh(queue.kept(2)), EXACT);
+        self.gather(queue);
+    }
+}
+
+/// The deep norm; kept from 3 on are the gradient of weights, slopes of two layers, and all units.
+impl Distances {
+    /// The weights into a layer from the one before it, in a buffer like that of the raw ones.
+    fn inner(head: DeepNorm, all: Buffer, layer: usize) -> Buffer {
+        all.part((layer - 1) * head.units * head.units, head.units * head.units)
+    }
+
+    /// The free weights into a layer, in a buffer like theirs.
+    fn outer(head: DeepNorm, all: Buffer, layer: usize) -> Buffer {
+        all.part(layer * head.units * head.latent, head.units * head.latent)
+    }
+
+    fn deep_forward(&self, queue: &mut Queue<'_>, head: DeepNorm) {
+        self.spread(queue);
+        let (m, n, spread) = (self.pairs(), head.units, queue.kept(1));
+        for layer in 0..head.layers {
+            let (units, free) = (queue.kept(6 + layer), queue.parameter(1));
+            let sides = (Factor::Plain(spread), Factor::Across(Self::outer(head, free, layer)));
+            queue.multiply(Product { m, k: head.latent, n }, sides, fresh(units), EXACT);
+            if layer > 0 {
+                let weights = Self::inner(head, queue.kept(0), layer);
+                let sides = (Factor::Plain(queue.kept(5 + layer)), Factor::Across(weights));
+                let target = Target { buffer: units, keep: true };
+                queue.multiply(Product { m, k: n, n }, sides, target, EXACT);
+            }
+            let arguments = [Argument::Write(units), Argument::size(m * n)];
+            queue.launch("deep_relu", Grid::over(m * n), &arguments);
+        }
+        let arguments = [
+            Argument::Read(queue.kept(5 + head.layers)),
+            Argument::Write(queue.output()),
+            Argument::size(m),
+            Argument::size(n),
+        ];
+        queue.launch("deep_mean", Grid::over(m), &arguments);
+    }
+
+    fn deep_backward(&self, queue: &mut Queue<'_>, head: DeepNorm) {
+        let (pairs, units, moved) = (self.pairs(), head.units, queue.kept(2));
+        let (mut slopes, mut below) = (queue.kept(4), queue.kept(5));
+        let arguments = [
+            Argument::Read(queue.output_gradient()),
+            Argument::Write(slopes),
+            Argument::size(pairs),
+            Argument::size(units),
+        ];
+        queue.launch("deep_slopes", Grid::over(pairs * units), &arguments);
+        for layer in (0..head.layers).rev() {
+            queue.gate(slopes, queue.kept(6 + layer));
+            if let Some(target) = queue.parameter_target(1) {
+                let shape = Product { m: units, k: pairs, n: head.latent };
+                let sides = (Factor::Across(slopes), Factor::Plain(queue.kept(1)));
+                let buffer = Self::outer(head, target.buffer, layer);
+                queue.multiply(shape, sides, Target { buffer, ..target }, EXACT);
+            }
+            let free = Self::outer(head, queue.parameter(1), layer);
+            let shape = Product { m: pairs, k: units, n: head.latent };
+            let keep = layer + 1 < head.layers;
+            let sides = (Factor::Plain(slopes), Factor::Plain(free));
+            queue.multiply(shape, sides, Target { buffer: moved, keep }, EXACT);
+            if layer > 0 {
+                let found = Self::inner(head, queue.kept(3), layer);
+                let sides = (Factor::Across(slopes), Factor::Plain(queue.kept(5 + layer)));
+                queue.multiply(
+                    Product { m: units, k: pairs, n: units },
+                    sides,
+                    fresh(found),
+                    EXACT,
+                );
+                let weights = Self::inner(head, queue.kept(0), layer);
+                let sides = (Factor::Plain(slopes), Factor::Plain(weights));
+                queue.multiply(
+                    Product { m: pairs, k: units, n: units },
+                    sides,
+                    fresh(below),
+                    EXACT,
+                );
+                std::mem::swap(&mut slopes, &mut below);
+            }
+        }
+        self.weights(queue, queue.kept(3), true);
+        self.gather(queue);
+    }
+}
+
+impl Kernels for Distances {
+    fn source(&self) -> &'static str {
+        include_str!("../difference.cu")
+    }
+
+    fn kept(&self) -> Vec<usize> {
+        let (pairs, raw) = (self.pairs(), self.head.raw());
+        let spread = pairs * self.spread_width();
+        match self.head {
+            DifferenceHead::PqeLh(head) => vec![pairs * head.groups, raw],
+            DifferenceHead::WideNorm(head) => {
+                let images = pairs * head.components * head.size;
+                vec![raw, spread, spread, raw, images, pairs * head.components, images]
+            }
+            DifferenceHead::DeepNorm(head) => {
+                let units = vec![pairs * head.units; 2 + head.layers];
+                [vec![raw, spread, spread, raw], units].concat()
+            }
+        }
+    }
+
+    fn forward(&self, queue: &mut Queue<'_>) {
+        match self.head {
+            DifferenceHead::PqeLh(head) => self.pqe_forward(queue, head),
+            DifferenceHead::WideNorm(head) => self.wide_forward(queue, head),
+            DifferenceHead::DeepNorm(head) => self.deep_forward(queue, head),
+        }
+    }
+
+    fn backward(&self, queue: &mut Queue<'_>) {
+        match self.head {
+            DifferenceHead::PqeLh(head) => self.pqe_backward(queue, head),
+            DifferenceHead::WideNorm(head) => self.wide_backward(queue, head),
+            DifferenceHead::DeepNorm(head) => self.deep_backward(queue, head),
+        }
+    }
+}
