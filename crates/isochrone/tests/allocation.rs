@@ -1,7 +1,7 @@
 //! After its first updates, training allocates nothing of its own.
 //!
-//! The buffers into which `matrixmultiply` packs its operands are made anew for every product; they
-//! are counted apart. Their layouts ask for the alignment of the kernel's vectors (16 bytes with
+//! The buffers into which `matrixmultiply` packs its operands are made anew for every product that
+//! goes through it; they are counted apart. Their layouts ask for the alignment of the kernel's vectors (16 bytes with
 //! SSE, 32 with AVX and NEON, 64 with AVX-512), while numbers, vectors of them and boxes ask for at
 //! most 8.
 #![allow(clippy::unwrap_used)]
@@ -100,7 +100,8 @@ fn updates_allocate_nothing_of_their_own_after_the_first() {
             (0..3).for_each(|_| trainer.update().unwrap());
             let products = trainer.executor().unwrap().products(3).len();
             let counts = during(|| (0..UPDATES).for_each(|_| trainer.update().unwrap()));
-            assert_eq!(counts, Counts { own: 0, packing: UPDATES * products }, "{name}");
+            assert_eq!(counts.own, 0, "{name}");
+            assert!(counts.packing <= UPDATES * products, "{name}");
         }
     }
 }

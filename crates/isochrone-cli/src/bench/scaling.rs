@@ -5,7 +5,7 @@ use std::path::Path;
 
 use indicatif::ProgressBar;
 use isochrone::checkpoint::{Disk, write_whole};
-use isochrone::report::{Curves, Series, Spread, pictures};
+use isochrone::report::{Curves, Reference, Series, Spread, pictures};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
@@ -64,8 +64,8 @@ impl Axis {
             Self::Width => "width of the hidden layers",
             Self::Latent => "coordinates of a latent vector",
             Self::Seeds => "seeds at once",
-            Self::Rows => "rows of the data, power of ten",
-            Self::Disk => "rows of data that stay on disk, power of ten",
+            Self::Rows => "rows of data in memory, power of ten",
+            Self::Disk => "rows of data on disk, power of ten",
         }
     }
 
@@ -226,28 +226,32 @@ impl Scaling {
         head.to_owned() + &self.points.iter().map(line).collect::<String>()
     }
 
-    /// The curves of an axis; none where it has no two points.
+    /// The curves of an axis, from 0 on: median and best of every learner; none where it has no two
+    /// points.
     fn picture(&self, axis: Axis) -> Option<Curves> {
         let mut series: Vec<Series> = Vec::new();
         for point in self.points.iter().filter(|point| point.axis == axis) {
-            let name = &point.found.case.learner;
-            if series.last().is_none_or(|last| last.name != *name) {
-                series.push(Series { name: name.clone(), steps: Vec::new(), seeds: vec![vec![]] });
-            }
-            if let Some(last) = series.last_mut() {
-                last.steps.push(axis.place(point.value));
-                last.seeds[0].push(point.found.update_median_ms as f32);
+            let found = &point.found;
+            for (kind, time) in [("median", found.update_median_ms), ("best", found.update_best_ms)]
+            {
+                let name = format!("{}, {kind}", found.case.learner);
+                let at = series.iter().position(|one| one.name == name).unwrap_or_else(|| {
+                    series.push(Series { name, steps: Vec::new(), seeds: vec![vec![]] });
+                    series.len() - 1
+                });
+                series[at].steps.push(axis.place(point.value));
+                series[at].seeds[0].push(time as f32);
             }
         }
         series.retain(|series| series.steps.len() > 1);
         let machine = self.machine.gpu.as_ref().unwrap_or(&self.machine.cpu);
         (!series.is_empty()).then(|| Curves {
-            title: format!("one update by {}", axis.name()),
-            caption: format!("{machine}; {} threads; median.", self.threads),
+            title: format!("one update by {}", axis.counts()),
+            caption: format!("{machine}; {} threads.", self.threads),
             horizontal: axis.counts().to_owned(),
             vertical: "ms".to_owned(),
             series,
-            references: Vec::new(),
+            references: vec![Reference { name: String::from("0"), value: 0.0 }],
             spread: Spread::Range,
         })
     }
@@ -312,11 +316,12 @@ mod tests {
     }
 
     #[test]
-    fn curves_have_the_medians_of_their_axis_and_rows_are_placed_by_their_power_of_ten() {
+    fn curves_have_median_and_best_of_their_axis_and_rows_are_placed_by_their_power_of_ten() {
         let scaling = scaling();
         let batch = scaling.picture(Axis::Batch).unwrap();
         assert_eq!(batch.series[0].steps, [256, 512]);
-        assert_eq!(batch.series[0].seeds[0][1], 7.5);
+        assert_eq!((batch.series[0].seeds[0][1], batch.series.len()), (7.5, 2));
+        assert!(batch.series[1].name.ends_with("best"));
         assert_eq!(scaling.picture(Axis::Rows).unwrap().series[0].steps, [5, 6]);
         assert!(scaling.picture(Axis::Width).is_none() && scaling.picture(Axis::Seeds).is_none());
         let csv = scaling.csv();

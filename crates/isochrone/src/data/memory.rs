@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::pages;
 use crate::error::{Error, Result};
 
 /// Names of powers of 1000 and 1024, and the bytes they mean.
@@ -120,7 +121,7 @@ pub(super) fn zeros(count: usize, key: &str) -> Result<Vec<f32>> {
         return Err(Error::memory(format!("`{key}` has {count} numbers, too many for the memory")));
     }
     // Pages that the system hands out empty are first touched by who fills them.
-    Ok(vec![0.0; count])
+    Ok(pages::zeros(0.0, count))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::sync::mpsc::sync_channel;
 
 pub(super) use header::{Header, header, not_a_matrix};
 
+use crate::engine::pages;
 use crate::error::{Error, Result};
 
 /// Bytes decoded at a time; a multiple of every item size.
@@ -192,14 +193,9 @@ pub(super) fn flags(reader: &mut dyn Read, header: &Header, key: &str) -> Result
 
 /// Room for all numbers of an array, or an error where the memory has none.
 fn room<T>(header: &Header, key: &str) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    match values.try_reserve_exact(header.count) {
-        Ok(()) => Ok(values),
-        Err(_) => Err(Error::memory(format!(
-            "`{key}` has {} numbers, too many for the memory",
-            header.count
-        ))),
-    }
+    pages::room(header.count).ok_or_else(|| {
+        Error::memory(format!("`{key}` has {} numbers, too many for the memory", header.count))
+    })
 }
 
 /// Passes every number through `convert`; exact but for whole numbers beyond 2⁵³.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::optimizer::ArenaState;
 use super::plan::Plan;
 use super::program::Stage;
-use super::{ArenaId, Parameter, Product, Program, Scalar, Threads, Value, Window};
+use super::{ArenaId, Parameter, Product, Program, Scalar, Threads, Value, Window, pages};
 use crate::data::sampler::Batch;
 
 /// What an operation sees in its forward half.
@@ -129,19 +129,21 @@ pub struct Executor<T: Scalar> {
 impl<T: Scalar> Executor<T> {
     /// Allocates everything an update of `program` needs and sets the first values of `seed`.
     pub fn new(program: Program<T>, threads: Threads, seed: u64) -> Self {
-        let buffers: Vec<Vec<T>> =
-            program.values.iter().map(|&(rows, columns)| vec![T::ZERO; rows * columns]).collect();
+        let buffers = || {
+            let one = |&(rows, columns): &(usize, usize)| pages::zeros(T::ZERO, rows * columns);
+            program.values.iter().map(one).collect()
+        };
         let arenas = program
             .parameters
             .arenas()
-            .map(|arena| ArenaState::new(program.parameters.initial(arena, seed)))
+            .map(|arena| ArenaState::new(&program.parameters.initial(arena, seed)))
             .collect();
-        let saved = program.nodes.iter().map(|node| vec![T::ZERO; node.operation.saved()]);
-        let indices = program.nodes.iter().map(|node| vec![0; node.operation.indices()]);
+        let saved = program.nodes.iter().map(|node| pages::zeros(T::ZERO, node.operation.saved()));
+        let indices = program.nodes.iter().map(|node| pages::zeros(0, node.operation.indices()));
         let mut executor = Self {
             threads,
-            gradients: buffers.clone(),
-            values: buffers,
+            gradients: buffers(),
+            values: buffers(),
             saved: saved.collect(),
             indices: indices.collect(),
             arenas,

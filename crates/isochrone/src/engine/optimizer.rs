@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Scalar, Threads, wide_kernel};
+use super::{Scalar, Threads, pages, wide_kernel};
 use crate::error::{Error, Result};
 
 /// How an arena descends.
@@ -116,9 +116,11 @@ pub(super) struct ArenaState<T> {
 const PART: usize = 16_384;
 
 impl<T: Scalar> ArenaState<T> {
-    pub fn new(values: Vec<T>) -> Self {
-        let zeros = vec![T::ZERO; values.len()];
-        Self { gradient: zeros.clone(), first: zeros.clone(), second: zeros, values }
+    pub fn new(start: &[T]) -> Self {
+        let zeros = || pages::zeros(T::ZERO, start.len());
+        let mut values = zeros();
+        values.copy_from_slice(start);
+        Self { gradient: zeros(), first: zeros(), second: zeros(), values }
     }
 
     /// The Euclidean norm of the gradient, summed in double precision in a fixed order.
@@ -224,7 +226,7 @@ mod tests {
             Adam { learning_rate: 0.1, ..Adam::default() },
             Adam { learning_rate: 0.1, clip: 1.0, decay: 0.05, ..Adam::default() },
         ] {
-            let mut arena = ArenaState::new(vec![1.0f64]);
+            let mut arena = ArenaState::new(&[1.0f64]);
             for (count, g) in gradients.iter().enumerate() {
                 arena.gradient[0] = *g;
                 arena.step(&Threads::default(), &adam, count as u64, 4);
@@ -246,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_follower_moves_its_share_of_the_way() {
-        let mut arena = ArenaState::new(vec![1.0f64, -1.0]);
+        let mut arena = ArenaState::new(&[1.0f64, -1.0]);
         arena.follow(&[2.0, 1.0], 0.25);
         assert_eq!(arena.values, [1.25, -0.5]);
     }

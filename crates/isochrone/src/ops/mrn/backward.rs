@@ -126,8 +126,10 @@ wide_kernel! {
 
 /// Coordinates of the ends' norm that share one pass over the weights.
 const AT_ONCE: usize = 4;
-/// Rows of pairs whose weights stay in the first cache while all coordinates pass over them.
+/// Rows of pairs whose weights stay in the first cache while some coordinates pass over them.
 const CHUNK: usize = 128;
+/// Coordinates that pass over a chunk.
+const GROUP: usize = 32;
 
 wide_kernel! {
     /// Adds the gradient of the ends in lanes `lane`: one scatter a pair for the maximum, sums down
@@ -147,26 +149,29 @@ wide_kernel! {
                 }
             }
             let (begin, end) = (start + shape.maxima, start + shape.maxima + shape.squares);
-            let mut kept = vec![[T::ZERO; LANES]; shape.squares];
-            for (chunk, from) in pairs.from.chunks(CHUNK * width).enumerate() {
-                for coordinate in (begin..end).step_by(AT_ONCE) {
-                    let places: [usize; AT_ONCE] =
-                        std::array::from_fn(|at| (coordinate + at).min(end - 1));
-                    let to = places.map(|place| &pairs.ends(place)[lane]);
-                    let mut sums = places.map(|place| kept[place - begin]);
-                    for (row, from) in from.chunks_exact(width).enumerate() {
-                        let weights = &pairs.parts(chunk * CHUNK + row, component).0[lane];
-                        for (at, sums) in sums.iter_mut().enumerate() {
-                            add_weighed(sums, from[places[at]], to[at], weights);
+            for begin in (begin..end).step_by(GROUP) {
+                let end = end.min(begin + GROUP);
+                let mut kept = [[T::ZERO; LANES]; GROUP];
+                for (chunk, from) in pairs.from.chunks(CHUNK * width).enumerate() {
+                    for coordinate in (begin..end).step_by(AT_ONCE) {
+                        let places: [usize; AT_ONCE] =
+                            std::array::from_fn(|at| (coordinate + at).min(end - 1));
+                        let to = places.map(|place| &pairs.ends(place)[lane]);
+                        let mut sums = places.map(|place| kept[place - begin]);
+                        for (row, from) in from.chunks_exact(width).enumerate() {
+                            let weights = &pairs.parts(chunk * CHUNK + row, component).0[lane];
+                            for (at, sums) in sums.iter_mut().enumerate() {
+                                add_weighed(sums, from[places[at]], to[at], weights);
+                            }
                         }
+                        let valid = AT_ONCE.min(end - coordinate);
+                        kept[coordinate - begin..][..valid].copy_from_slice(&sums[..valid]);
                     }
-                    let valid = AT_ONCE.min(end - coordinate);
-                    kept[coordinate - begin..][..valid].copy_from_slice(&sums[..valid]);
                 }
-            }
-            for (end_of, target) in targets.chunks_exact_mut(width).enumerate() {
-                for (target, sums) in target[begin..end].iter_mut().zip(&kept) {
-                    *target -= sums[end_of];
+                for (end_of, target) in targets.chunks_exact_mut(width).enumerate() {
+                    for (target, sums) in target[begin..end].iter_mut().zip(&kept) {
+                        *target -= sums[end_of];
+                    }
                 }
             }
         }
