@@ -41,7 +41,7 @@ fn walks(rows: usize, state: usize, action: usize) -> Dataset {
     let mut draws = Stream::new(1, Purpose(900)).draws(0, 0);
     let mut states = vec![0.0f32; rows * state];
     for at in 0..states.len() {
-        let before = if at / state % 50 == 0 { 0.0 } else { states[at - state] };
+        let before = if (at / state).is_multiple_of(50) { 0.0 } else { states[at - state] };
         states[at] = before + 0.1 * draws.normal() as f32;
     }
     let actions = (0..rows * action).map(|_| draws.between(-1.0, 1.0) as f32).collect();
@@ -142,7 +142,6 @@ fn agree(gpu: &Gpu, cases: &[Case], batch: usize) {
         for (case, &(out, arena)) in cases.iter().zip(&places) {
             let value = apart(cpu.value(out), &executor.value(1, out).unwrap());
             let gradient = apart(cpu.gradient(arena), &executor.gradient(1, arena).unwrap());
-            println!("{batch} {precision:?} {}: {value:.1e} {gradient:.1e}", case.name);
             if value > most_value || gradient > most_gradient {
                 wrong.push(format!(
                     "{batch} {precision:?} {} {value:.1e} {gradient:.1e}",
@@ -550,7 +549,6 @@ fn agrees(name: &str) {
     let early = [&single, &replica, &rounded].map(|trace| expected.early_from(trace));
     let late = [&single, &replica, &rounded].map(|trace| expected.late_from(trace));
     let resumed = resumed(&mut cpu, &mut alone, &sampler);
-    println!("{name}: {early:.4?} {late:.4?} {resumed:.1e}");
     assert!(early[0] < 0.02 && early[1] < 0.02 && early[2] < 0.1, "{early:?}");
     assert!(late.iter().all(|&gap| gap < 0.3), "{late:?}");
     assert!(resumed < 1e-3, "{resumed}");
