@@ -133,11 +133,12 @@ fn component<T: Scalar, const ROWS: usize>(
     let first = at * width;
     let ends = |m: usize| &whole(&across[(first + m) * stride + block..][..LANES])[0];
     let from = from.map(|row| &row[first..first + width]);
+    let start = |row: usize, m: usize| from[row][m];
     let (mut best, mut index) = ([[T::ZERO; LANES]; ROWS], [[NONE; LANES]; ROWS]);
     for m in 0..shape.maxima {
         let y = ends(m);
         for row in 0..ROWS {
-            let (x, best, index) = (from[row][m], &mut best[row], &mut index[row]);
+            let (x, best, index) = (start(row, m), &mut best[row], &mut index[row]);
             for l in 0..LANES {
                 let difference = x - y[l];
                 index[l] = if difference > best[l] { m as u32 } else { index[l] };
@@ -149,7 +150,7 @@ fn component<T: Scalar, const ROWS: usize>(
     for m in shape.maxima..width {
         let y = ends(m);
         for row in 0..ROWS {
-            let (x, sum) = (from[row][m], &mut sum[row]);
+            let (x, sum) = (start(row, m), &mut sum[row]);
             for l in 0..LANES {
                 let difference = x - y[l];
                 sum[l] += difference * difference;
