@@ -7,6 +7,8 @@ pub mod error;
 
 pub mod random;
 
+mod pages;
+
 pub mod data;
 
 pub mod tabular;

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::pages;
 use crate::error::{Error, Result};
+use crate::pages;
 
 /// Names of powers of 1000 and 1024, and the bytes they mean.
 const UNITS: [(&str, u64); 9] = [

@@ -12,8 +12,8 @@ use std::sync::mpsc::sync_channel;
 
 pub(super) use header::{Header, header, not_a_matrix};
 
-use crate::engine::pages;
 use crate::error::{Error, Result};
+use crate::pages;
 
 /// Bytes decoded at a time; a multiple of every item size.
 const CHUNK: usize = 1 << 16;

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use super::optimizer::ArenaState;
 use super::plan::Plan;
 use super::program::Stage;
-use super::{ArenaId, Parameter, Product, Program, Scalar, Threads, Value, Window, pages};
+use super::{ArenaId, Parameter, Product, Program, Scalar, Threads, Value, Window};
 use crate::data::sampler::Batch;
+use crate::pages;
 
 /// What an operation sees in its forward half.
 pub struct Forward<'a, T: Scalar> {

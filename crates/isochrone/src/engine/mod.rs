@@ -8,7 +8,6 @@ pub mod cuda;
 mod executor;
 mod hardware;
 mod optimizer;
-pub(crate) mod pages;
 mod parameters;
 mod plan;
 mod products;

@@ -6,8 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Scalar, Threads, pages, wide_kernel};
+use super::{Scalar, Threads, wide_kernel};
 use crate::error::{Error, Result};
+use crate::pages;
 
 /// How an arena descends.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
