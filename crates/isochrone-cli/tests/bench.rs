@@ -86,10 +86,10 @@ fn scaling_writes_tables_and_a_picture_for_each_axis() {
     let found: Value = serde_json::from_str(&json).unwrap();
     let (points, skipped) =
         (found["points"].as_array().unwrap(), found["skipped"].as_array().unwrap());
-    assert_eq!(points.len() + skipped.len(), 10, "{text}");
+    assert_eq!(points.len() + skipped.len(), 12, "{text}");
     let csv = std::fs::read_to_string(out.join("scaling.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + points.len());
-    for axis in ["batch", "width", "latent", "seeds"] {
+    for axis in ["batch", "width", "latent", "seeds", "rows", "disk"] {
         let values = points.iter().filter(|point| point["axis"] == axis);
         assert_eq!(values.count(), 2, "{text}");
         for ending in ["svg", "png"] {
