@@ -45,18 +45,21 @@ impl Job {
 }
 
 impl Plan {
-    /// Brings every run to its end, `workers` at a time with one thread each; a failing run does
-    /// not stop the others. Returns the runs that failed, in the order of the plan.
+    /// Brings every run to its end, `workers` at a time with one thread each, or more where there
+    /// are fewer runs than workers; a failing run does not stop the others. Returns the runs that
+    /// failed, in the order of the plan.
     pub fn execute(&self, workers: usize, hardware: &Hardware, watch: &dyn Watch) -> Vec<Failure> {
         let next = AtomicUsize::new(0);
         let failures = Mutex::new(Vec::new());
         let bundles = self.bundles(hardware.gpu.is_some());
         let widest = bundles.iter().map(Vec::len).max().unwrap_or(1);
+        let at_once = workers.div_ceil(widest).min(bundles.len());
+        let share = workers / (at_once * widest).max(1);
         let one = |at: usize, hardware: &Hardware| {
             let job = &self.jobs[at];
-            if let (Err(error), Ok(mut failures)) =
-                (self.bring_to_end(job, hardware, watch), failures.lock())
-            {
+            let ended = own_pool(share)
+                .and_then(|pool| pool.install(|| self.bring_to_end(job, hardware, watch)));
+            if let (Err(error), Ok(mut failures)) = (ended, failures.lock()) {
                 failures.push((at, Failure { folder: job.folder.clone(), error }));
             }
         };
@@ -75,7 +78,7 @@ impl Plan {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..workers.div_ceil(widest).min(bundles.len()) {
+            for _ in 0..at_once {
                 scope.spawn(work);
             }
         });
@@ -119,6 +122,15 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// The threads of one run. Episodes and graphs ask for threads at every step, and runs that all asked
+/// one pool would wait for each other.
+fn own_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().map_err(|error| {
+        Error::memory(format!("cannot start the threads of a run: {error}"))
+            .hint("lower `--threads`")
+    })
 }
 
 /// Measures the final model of a run along the graph planner's waypoints, once.
