@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::run::compare::{Choice, Request, Sheet};
 
-    fn plan(one_recording: bool) -> Plan {
+    fn plan(one_recording: bool, out: &Path) -> Plan {
         let sheet = format!(
             "title = ''\nworlds = []\nalgorithms = []\nseeds = 2\none_recording = {one_recording}"
         );
@@ -197,14 +197,48 @@ mod tests {
             planner: false,
             sheet: Some(Sheet::parse(&sheet).unwrap()),
         };
-        Plan::new(&request, Path::new("out")).unwrap()
+        Plan::new(&request, out).unwrap()
+    }
+
+    /// Keeps how many threads each run has, and stops it after its first update.
+    #[derive(Default)]
+    struct Counted(Mutex<Vec<usize>>);
+
+    struct Stop;
+
+    impl Observer for Stop {
+        fn signal(&self) -> Option<i32> {
+            Some(15)
+        }
+    }
+
+    impl Watch for Counted {
+        fn begins(&self, _: &Job) -> Box<dyn Observer> {
+            self.0.lock().unwrap().push(rayon::current_num_threads());
+            Box::new(Stop)
+        }
+        fn signal(&self) -> Option<i32> {
+            None
+        }
+    }
+
+    #[test]
+    fn runs_share_the_threads_and_each_has_one_of_its_own_at_least() {
+        for (workers, each) in [(3, 1), (9, 2)] {
+            let out = tempfile::tempdir().unwrap();
+            let counted = Counted::default();
+            let stopped = plan(true, out.path()).execute(workers, &Hardware::default(), &counted);
+            assert!(stopped.iter().all(|run| matches!(run.error, Error::Interrupted(15))));
+            assert_eq!((stopped.len(), counted.0.into_inner().unwrap()), (4, vec![each; 4]));
+        }
     }
 
     #[test]
     fn seeds_of_one_recording_run_together_on_a_gpu_and_alone_elsewhere() {
-        let one = plan(true);
+        let out = Path::new("out");
+        let one = plan(true, out);
         assert_eq!(one.bundles(true), [[0, 2], [1, 3]]);
         assert_eq!(one.bundles(false), [[0], [1], [2], [3]]);
-        assert_eq!(plan(false).bundles(true), [[0], [1], [2], [3]]);
+        assert_eq!(plan(false, out).bundles(true), [[0], [1], [2], [3]]);
     }
 }
