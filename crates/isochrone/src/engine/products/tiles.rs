@@ -26,8 +26,6 @@ const AHEAD: usize = 24;
 const SPREAD: usize = 16;
 /// Fewer rows are not worth packing the right matrix for.
 const LEAST_ROWS: usize = 32;
-/// Parts of the rows for each thread, so that one that is held up leaves work to others.
-const PARTS: usize = 2;
 /// Rows of a part at most: with their depth they stay in the second cache.
 const MOST_ROWS: usize = 12 * HIGH;
 /// Registers that are packed by one task at least.
@@ -75,7 +73,8 @@ pub(super) unsafe fn multiply(
         unsafe { pack_all(threads, shape, right, &mut packed) };
         Strided { start: packed.as_ptr().cast(), row: WIDE, column: k * WIDE }
     };
-    let share = m.div_ceil(PARTS * threads.count()).clamp(HIGH.min(m), MOST_ROWS);
+    let parts = threads.count() * m.div_ceil(threads.count() * MOST_ROWS);
+    let share = m.div_ceil(parts).max(HIGH.min(m));
     threads.parts(out, share * n, |part, rows| {
         let first = part * share;
         let part = Product { m: rows.len() / n, k, n };
