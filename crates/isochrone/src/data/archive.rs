@@ -51,7 +51,8 @@ pub(super) struct Entry {
     packed: u64,
     method: u16,
     flags: u16,
-    checksum: u32,
+    /// The checksum of its bytes when unpacked.
+    pub(super) checksum: u32,
     header_start: u64,
 }
 
