@@ -6,7 +6,6 @@ mod shown;
 mod table;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use isochrone::checkpoint::{Disk, Lock, write_whole};
 use isochrone::report::{Comparison, Series, pictures as draw};
@@ -142,7 +141,8 @@ pub fn run(arguments: &Compare) -> Result<()> {
     if plan.jobs.iter().any(|job| !job.is_complete()) {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let device = hardware.gpu.as_ref().map(|gpu| gpu.name.clone());
-        Conditions { version, commit: commit(), threads, device }.write(out)?;
+        let commit = option_env!("ISOCHRONE_COMMIT").map(str::to_owned);
+        Conditions { version, commit, threads, device }.write(out)?;
     }
     if let Some(sheet) = &request.sheet {
         sheet.keep(out)?;
@@ -216,20 +216,6 @@ fn check_page(page: Option<&Path>) -> Result<()> {
             .hint("make the folder, or name another page with `--results`")),
         _ => Ok(()),
     }
-}
-
-/// The commit that the command was built from, where it still lies in its own checkout.
-fn commit() -> Option<String> {
-    let program = std::env::current_exe().ok()?;
-    let ours = |folder: &&Path| folder.join("crates/isochrone/Cargo.toml").is_file();
-    let checkout = program.ancestors().find(ours)?;
-    let git = |words: &[&str]| {
-        let output = Command::new("git").arg("-C").arg(checkout).args(words).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
-    Some(if changed.is_empty() { commit } else { format!("{commit} with changes") })
 }
 
 /// Writes and prints what the folder `out` holds.
