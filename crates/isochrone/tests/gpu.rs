@@ -368,12 +368,12 @@ impl Chain {
         let mut parameters = Parameters::default();
         let arenas = ["policy", "encoder"].map(|name| parameters.arena(name));
         let mut layers = |arena, widths: &[usize]| -> Vec<[Parameter; 2]> {
-            let mut layer = |pair: &[usize]| {
+            let layer = |pair: &[usize]| {
                 let first = Initial::Uniform((3.0 / pair[0] as f64).sqrt());
                 let weight = parameters.add(arena, "weight", (pair[0], pair[1]), first);
                 [weight, parameters.add(arena, "bias", (1, pair[1]), Initial::Uniform(0.1))]
             };
-            widths.windows(2).map(|pair| layer(pair)).collect()
+            widths.windows(2).map(layer).collect()
         };
         let policy = layers(arenas[0], &[2 * STATE, WIDE, WIDE, WIDE, WIDE, ACTION]);
         let encoder = layers(arenas[1], &[STATE + ACTION, WIDE, WIDE, WIDE, WIDE, WIDE]);
