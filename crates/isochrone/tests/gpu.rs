@@ -668,6 +668,32 @@ fn agrees(name: &str) {
     assert!(resumed < 1e-3, "{resumed}");
 }
 
+#[test]
+fn an_update_reads_the_numbers_that_were_set_just_before() {
+    let Some((gpu, _turn)) = gpu() else { return };
+    let data = walks(4000, 6, 2);
+    let norm = Normalization::fit(&data, Scaling::Standard).unwrap();
+    let program = declared(&Config::named("cmd1").unwrap(), &data);
+    let sampler = Sampler::new(&data, &norm, program.layout().clone(), 0.95);
+    let device = (&gpu, Precision::Tf32);
+    let mut executor = CudaExecutor::new(program, device, (&sampler, None), &[4, 5]).unwrap();
+    let arenas: Vec<ArenaId> = executor.program().parameters().arenas().collect();
+    let states = |executor: &CudaExecutor| -> Vec<[Vec<f32>; 3]> {
+        arenas.iter().map(|&arena| executor.state(1, arena).unwrap()).collect()
+    };
+    executor.updates(0, 10).unwrap();
+    let (before, mut after) = (states(&executor), None);
+    for _ in 0..100 {
+        for (&arena, state) in arenas.iter().zip(&before) {
+            executor.set_state(1, arena, state.each_ref().map(Vec::as_slice)).unwrap();
+        }
+        executor.update(10).unwrap();
+        let found = states(&executor);
+        assert!(*after.get_or_insert_with(|| found.clone()) == found);
+        executor.updates(11, 8).unwrap();
+    }
+}
+
 macro_rules! learners {
     ($($test:ident: $name:literal,)*) => {
         $(
