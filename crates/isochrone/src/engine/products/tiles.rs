@@ -22,12 +22,10 @@ const HIGH: usize = 14;
 const DEEP: usize = 256;
 /// Rows of the right matrix that are asked for before a tile copies them, to be there in time.
 const AHEAD: usize = 24;
-/// Steps of a tile after which the next of its rows is asked for.
+/// Steps of a tile after which it asks for the next of its rows, and for some of the next block.
 const SPREAD: usize = 16;
 /// Fewer rows are not worth packing the right matrix for.
 const LEAST_ROWS: usize = 32;
-/// Parts of the rows for each thread, so that one that is held up leaves work to others.
-const PARTS: usize = 2;
 /// Rows of a part at most: with their depth they stay in the second cache.
 const MOST_ROWS: usize = 12 * HIGH;
 /// Registers that are packed by one task at least.
@@ -75,7 +73,8 @@ pub(super) unsafe fn multiply(
         unsafe { pack_all(threads, shape, right, &mut packed) };
         Strided { start: packed.as_ptr().cast(), row: WIDE, column: k * WIDE }
     };
-    let share = m.div_ceil(PARTS * threads.count()).clamp(HIGH.min(m), MOST_ROWS);
+    let parts = threads.count() * m.div_ceil(threads.count() * MOST_ROWS);
+    let share = m.div_ceil(parts).max(HIGH.min(m));
     threads.parts(out, share * n, |part, rows| {
         let first = part * share;
         let part = Product { m: rows.len() / n, k, n };
@@ -150,10 +149,17 @@ unsafe fn some_rows(
             for column in (0..n).step_by(WIDE) {
                 for (deep, depth) in blocks(k) {
                     let right = panels.at(deep, column / WIDE);
+                    let next = if deep + depth < k {
+                        right.start.wrapping_add(depth * right.row)
+                    } else {
+                        panels.start.wrapping_add((column / WIDE + 1) * panels.column)
+                    };
+                    let some = SPREAD.div_ceil(strips);
                     for at in 0..strips {
                         let (from, high) = strip(m, at);
                         let left = rows.add(deep * m + from * depth).cast_const();
-                        let factors = Factors { left, right, panel, depth };
+                        let next = next.wrapping_add(at * (depth / SPREAD) * some * right.row);
+                        let factors = Factors { left, right, panel, depth, next, some };
                         let out = out.as_mut_ptr().add(from * n + column);
                         let place = Place { out, stride: n, wide: WIDE.min(n - column) };
                         if at == 0 {
@@ -174,13 +180,16 @@ fn blocks(k: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// What a tile is the product of: packed columns of its height, and rows of up to 32 numbers, which a
-/// tile that copies reads from `right` and leaves in `panel`, and any other finds there.
+/// tile that copies reads from `right` and leaves in `panel`, and any other finds there. Meanwhile a
+/// tile asks for rows of the next block, `some` at a time from `next` on.
 #[derive(Clone, Copy)]
 struct Factors {
     left: *const f32,
     right: Strided<f32>,
     panel: *mut f32,
     depth: usize,
+    next: *const f32,
+    some: usize,
 }
 
 /// Where a tile lies: its first number, how far its rows lie apart, and its columns.
@@ -209,43 +218,47 @@ unsafe fn tile_of<const COPIES: bool>(high: usize, factors: Factors, place: Plac
 /// One tile; its sums stay in registers.
 #[target_feature(enable = "avx512f")]
 unsafe fn tile<const ROWS: usize, const REGISTERS: usize, const COPIES: bool>(
-    Factors { mut left, right, mut panel, depth }: Factors,
+    Factors { mut left, right, mut panel, depth, mut next, some }: Factors,
     Place { out, stride, wide }: Place,
     add: bool,
 ) {
     let mut sums = [[_mm512_setzero_ps(); REGISTERS]; ROWS];
+    let mut source = right.start;
     // SAFETY: the factors have `depth` columns and rows, and the masks end at the tile's columns. What
-    // is asked for ahead may lie anywhere.
+    // is asked for may lie anywhere.
     unsafe {
-        let mut source = right.start;
-        for step in 0..depth {
-            if step % SPREAD == 0 && step / SPREAD < ROWS {
-                for at in 0..REGISTERS {
-                    let place = out.wrapping_add(step / SPREAD * stride + at * LANES);
-                    _mm_prefetch::<_MM_HINT_ET0>(place.cast());
-                }
+        for from in (0..depth).step_by(SPREAD) {
+            if from / SPREAD < ROWS {
+                ask::<_MM_HINT_ET0, REGISTERS>(out.wrapping_add(from / SPREAD * stride));
             }
-            let mut row = [_mm512_setzero_ps(); REGISTERS];
-            for (at, register) in row.iter_mut().enumerate() {
-                let copy = panel.add(at * LANES);
+            for _ in 0..some {
+                ask::<_MM_HINT_T1, REGISTERS>(next);
+                next = next.wrapping_add(right.row);
+            }
+            for _ in from..depth.min(from + SPREAD) {
+                let mut row = [_mm512_setzero_ps(); REGISTERS];
+                for (at, register) in row.iter_mut().enumerate() {
+                    let copy = panel.add(at * LANES);
+                    if COPIES {
+                        let mask = first(wide - at * LANES);
+                        *register = _mm512_maskz_loadu_ps(mask, source.wrapping_add(at * LANES));
+                        _mm512_store_ps(copy, *register);
+                    } else {
+                        *register = _mm512_load_ps(copy);
+                    }
+                }
                 if COPIES {
-                    let mask = first(wide - at * LANES);
-                    *register = _mm512_maskz_loadu_ps(mask, source.wrapping_add(at * LANES));
-                    _mm512_store_ps(copy, *register);
-                    let later = source.wrapping_add(AHEAD * right.row + at * LANES);
-                    _mm_prefetch::<_MM_HINT_T0>(later.cast());
-                } else {
-                    *register = _mm512_load_ps(copy);
+                    ask::<_MM_HINT_T0, REGISTERS>(source.wrapping_add(AHEAD * right.row));
+                    source = source.wrapping_add(right.row);
                 }
-            }
-            for (i, sums) in sums.iter_mut().enumerate() {
-                let x = _mm512_set1_ps(*left.add(i));
-                for (sum, &y) in sums.iter_mut().zip(&row) {
-                    *sum = _mm512_fmadd_ps(x, y, *sum);
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let x = _mm512_set1_ps(*left.add(i));
+                    for (sum, &y) in sums.iter_mut().zip(&row) {
+                        *sum = _mm512_fmadd_ps(x, y, *sum);
+                    }
                 }
+                (left, panel) = (left.add(ROWS), panel.add(WIDE));
             }
-            (left, panel) = (left.add(ROWS), panel.add(WIDE));
-            source = source.wrapping_add(right.row);
         }
         for (i, sums) in sums.iter().enumerate() {
             for (at, &sum) in sums.iter().enumerate() {
@@ -256,6 +269,17 @@ unsafe fn tile<const ROWS: usize, const REGISTERS: usize, const COPIES: bool>(
                 _mm512_mask_storeu_ps(place, mask, sum);
             }
         }
+    }
+}
+
+/// Asks for a row of a tile, which is used later: for one line more than its numbers fill, as they
+/// seldom begin with a line.
+#[inline(always)]
+fn ask<const HINT: i32, const REGISTERS: usize>(row: *const f32) {
+    for at in 0..=REGISTERS {
+        let number = row.wrapping_add((at * LANES).min(REGISTERS * LANES - 1));
+        // SAFETY: no address is wrong to ask for.
+        unsafe { _mm_prefetch::<HINT>(number.cast()) };
     }
 }
 
@@ -289,27 +313,18 @@ unsafe fn pack_left(left: Strided<f32>, high: usize, depth: usize, mut room: *mu
     }
 }
 
-/// Packs up to 32 columns, row after row.
+/// Packs up to 32 columns that are read across, row after row.
 #[target_feature(enable = "avx512f")]
 unsafe fn pack_right(right: Strided<f32>, wide: usize, depth: usize, room: &mut [Line]) {
-    for half in 0..wide.div_ceil(LANES) {
-        let width = (wide - half * LANES).min(LANES);
-        // SAFETY: the rows and columns are those of the matrix, a line is a register.
-        unsafe {
-            let right = right.at(0, half * LANES);
-            let place = |room: &mut [Line], row: usize| room[2 * row + half].0.as_mut_ptr();
-            if right.column == 1 {
-                for row in 0..depth {
-                    let numbers = _mm512_maskz_loadu_ps(first(width), right.at(row, 0).start);
-                    _mm512_store_ps(place(room, row), numbers);
-                }
-                continue;
-            }
-            for from in (0..depth).step_by(LANES) {
-                let count = LANES.min(depth - from);
-                let rows = square(right.at(from, 0).start, right.column, width, count);
-                for (at, &row) in rows[..count].iter().enumerate() {
-                    _mm512_store_ps(place(room, from + at), row);
+    for (from, room) in (0..depth).step_by(LANES).zip(room.chunks_mut(2 * LANES)) {
+        for half in 0..wide.div_ceil(LANES) {
+            let (width, count) = ((wide - half * LANES).min(LANES), LANES.min(depth - from));
+            // SAFETY: the rows and columns are those of the matrix, a line is a register.
+            unsafe {
+                let start = right.at(from, half * LANES).start;
+                let rows = square(start, right.column, width, count);
+                for (row, lines) in rows[..count].iter().zip(room.chunks_exact_mut(2)) {
+                    _mm512_store_ps(lines[half].0.as_mut_ptr(), *row);
                 }
             }
         }
