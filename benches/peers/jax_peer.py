@@ -427,8 +427,9 @@ def jobs(cases, options):
     for number, case in enumerate(cases):
         for mode in options.modes.split(","):
             for form in options.forms.split(","):
-                alike = form != "plain" and case["learner"] in ("qrl", "gciql")
-                if case["learner"] in LEARNERS and not alike and not (mode == "call" and case["seeds"] > 1):
+                rows = case["batch"] * case["seeds"]
+                left_out = form != "plain" and (case["learner"] in ("qrl", "gciql") or rows > options.products_rows)
+                if case["learner"] in LEARNERS and not left_out and not (mode == "call" and case["seeds"] > 1):
                     yield number, mode, form
 
 
@@ -540,6 +541,7 @@ def main():
     parser.add_argument("--patience", type=float, default=3600.0, help="seconds that all may compile")
     parser.add_argument("--modes", default="scan,call")
     parser.add_argument("--forms", default="plain,products")
+    parser.add_argument("--products-rows", type=int, default=1 << 40, help="most rows of all seeds in the form `products`")
     parser.add_argument("--steps", type=int, default=0, help="updates in one call [scan: 500 on a GPU, fewer where batches or seeds are many, 2 on the CPU; call: 100, 1]")
     parser.add_argument("--seconds", type=float, default=1.0, help="how long each is timed")
     options = parser.parse_args()

@@ -368,12 +368,12 @@ impl Chain {
         let mut parameters = Parameters::default();
         let arenas = ["policy", "encoder"].map(|name| parameters.arena(name));
         let mut layers = |arena, widths: &[usize]| -> Vec<[Parameter; 2]> {
-            let mut layer = |pair: &[usize]| {
+            let layer = |pair: &[usize]| {
                 let first = Initial::Uniform((3.0 / pair[0] as f64).sqrt());
                 let weight = parameters.add(arena, "weight", (pair[0], pair[1]), first);
                 [weight, parameters.add(arena, "bias", (1, pair[1]), Initial::Uniform(0.1))]
             };
-            widths.windows(2).map(|pair| layer(pair)).collect()
+            widths.windows(2).map(layer).collect()
         };
         let policy = layers(arenas[0], &[2 * STATE, WIDE, WIDE, WIDE, WIDE, ACTION]);
         let encoder = layers(arenas[1], &[STATE + ACTION, WIDE, WIDE, WIDE, WIDE, WIDE]);
@@ -666,6 +666,32 @@ fn agrees(name: &str) {
     assert!(early[0] < 0.02 && early[1] < 0.02 && early[2] < 0.1, "{early:?}");
     assert!(late.iter().all(|&gap| gap < 0.3), "{late:?}");
     assert!(resumed < 1e-3, "{resumed}");
+}
+
+#[test]
+fn an_update_reads_the_numbers_that_were_set_just_before() {
+    let Some((gpu, _turn)) = gpu() else { return };
+    let data = walks(4000, 6, 2);
+    let norm = Normalization::fit(&data, Scaling::Standard).unwrap();
+    let program = declared(&Config::named("cmd1").unwrap(), &data);
+    let sampler = Sampler::new(&data, &norm, program.layout().clone(), 0.95);
+    let device = (&gpu, Precision::Tf32);
+    let mut executor = CudaExecutor::new(program, device, (&sampler, None), &[4, 5]).unwrap();
+    let arenas: Vec<ArenaId> = executor.program().parameters().arenas().collect();
+    let states = |executor: &CudaExecutor| -> Vec<[Vec<f32>; 3]> {
+        arenas.iter().map(|&arena| executor.state(1, arena).unwrap()).collect()
+    };
+    executor.updates(0, 10).unwrap();
+    let (before, mut after) = (states(&executor), None);
+    for _ in 0..100 {
+        for (&arena, state) in arenas.iter().zip(&before) {
+            executor.set_state(1, arena, state.each_ref().map(Vec::as_slice)).unwrap();
+        }
+        executor.update(10).unwrap();
+        let found = states(&executor);
+        assert!(*after.get_or_insert_with(|| found.clone()) == found);
+        executor.updates(11, 8).unwrap();
+    }
 }
 
 macro_rules! learners {

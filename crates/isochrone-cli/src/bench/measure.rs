@@ -316,7 +316,9 @@ pub fn on_gpu(case: &Case, data: &Data, gpu: &Gpu, limits: Limits) -> Result<Fou
 
 /// Times portions of updates that are long enough for the clock.
 fn portions(limits: Limits, mut portion: impl FnMut(u64) -> Result<Duration>) -> Result<Times> {
+    // The first of each kind makes a graph.
     portion(WARM_UP)?;
+    portion(TOGETHER)?;
     let one = portion(TOGETHER)?.as_secs_f64() / TOGETHER as f64;
     let count = ((PORTION / one) as u64).next_multiple_of(TOGETHER).max(TOGETHER);
     let (mut times, begin) = (Vec::new(), Instant::now());

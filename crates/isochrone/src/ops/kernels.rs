@@ -257,7 +257,8 @@ pub(crate) fn fit(program: &Program<f32>, known: &[(String, String)]) -> Vec<Lis
             | Argument::Write(_)
             | Argument::Part(..)
             | Argument::Absent
-            | Argument::Shared(_) => Some('p'),
+            | Argument::Shared(_)
+            | Argument::Origin => Some('p'),
             Argument::Touch(..) => None,
             Argument::Int(_) => Some('i'),
             Argument::Long(_) => Some('l'),

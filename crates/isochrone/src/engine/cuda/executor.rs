@@ -6,7 +6,7 @@ use super::device::Gpu;
 use super::graph::{Graph, issue};
 use super::layout::{Layout, kernels};
 use super::machine::{Machine, Mark};
-use super::memory::{Block, Buffer, Places};
+use super::memory::{Block, Buffer, Places, Share};
 use super::optimizer::{self, Optimizer, OptimizerPlaces};
 use super::products::{Precision, Products};
 use super::queue::{Launch, Work};
@@ -39,6 +39,8 @@ pub struct CudaExecutor {
     drawing: Drawing,
     held_out: Option<Drawing>,
     pub(super) block: Block,
+    /// The memory of all replicas, as much of it as one launch reaches over.
+    shares: Vec<Share>,
     note: Option<String>,
     /// The step on the GPU's clock, once the queue is done.
     step: u64,
@@ -85,6 +87,7 @@ impl CudaExecutor {
             layout,
             places: optimizer_places,
             batches,
+            shares: block.shares(Block::at_once(&places, seeds.len())),
             block,
             note,
             step: 0,
@@ -192,7 +195,7 @@ impl CudaExecutor {
         self.set_step(step)?;
         let (plan, _) = self.plan(step, 1);
         let Some(drawing) = &self.held_out else { return Ok(()) };
-        let mut launches = drawing.launches(&self.batches, self.places.clock, 0, self.origin());
+        let mut launches = drawing.launches(&self.batches, self.places.clock, 0);
         let plan = &self.plans[plan];
         self.layout.forward(&self.program, &self.places.arenas, plan, &mut launches)?;
         self.run(launches)
@@ -218,7 +221,7 @@ impl CudaExecutor {
     /// The GPU does not work.
     pub fn draw(&mut self, step: u64) -> Result<()> {
         self.set_step(step)?;
-        let launches = self.drawing.launches(&self.batches, self.places.clock, 0, self.origin());
+        let launches = self.drawing.launches(&self.batches, self.places.clock, 0);
         self.run(launches)
     }
 
@@ -229,10 +232,6 @@ impl CudaExecutor {
     pub fn wait(&self) -> Result<()> {
         self.machine.bind()?;
         self.machine.wait()
-    }
-
-    fn origin(&self) -> u64 {
-        self.block.address(Buffer::NONE, 0)
     }
 
     fn set_step(&mut self, step: u64) -> Result<()> {
@@ -274,12 +273,11 @@ impl CudaExecutor {
             self.program.passes.iter().map(|pass| self.layout.values[pass.loss.id]).collect();
         let mut launches = Vec::new();
         for ahead in 0..count {
-            let origin = self.origin();
-            launches.extend(self.drawing.launches(&self.batches, places.clock, ahead, origin));
+            launches.extend(self.drawing.launches(&self.batches, places.clock, ahead));
             launches.push(self.optimizer.begin(places, ahead));
             self.layout.forward(&self.program, arenas, plan, &mut launches)?;
             self.backward(plan, &mut launches)?;
-            launches.push(self.optimizer.check(places, &plan.active, &losses, (ahead, origin)));
+            launches.push(self.optimizer.check(places, &plan.active, &losses, ahead));
             self.optimizer.descend(places, &plan.active, &mut launches);
             for &(target, source, rate) in &self.program.followers {
                 launches.push(optimizer::follow(&arenas[target.0], &arenas[source.0], rate));
@@ -287,24 +285,26 @@ impl CudaExecutor {
         }
         launches.push(optimizer::advance(places, count));
         tiles::replace(&mut launches, &self.rules());
-        prepare(&mut self.products, &self.machine, &self.block, &launches)?;
+        prepare(&mut self.products, &self.machine, &self.shares, &launches)?;
         self.machine.wait()?;
         let moves = self.places.moves();
-        Graph::capture(&self.machine, &self.block, &self.products, (&launches, &moves))
+        Graph::capture(&self.machine, &self.shares, &self.products, (&launches, &moves))
     }
 
     fn rules(&self) -> Rules {
-        Rules { precision: self.products.precision, replicas: self.block.replicas }
+        Rules { precision: self.products.precision, replicas: self.shares[0].replicas }
     }
 
     /// Runs a list once, one launch after the other.
     fn run(&mut self, mut launches: Vec<Launch>) -> Result<()> {
         tiles::replace(&mut launches, &self.rules());
-        let launches = &launches;
-        prepare(&mut self.products, &self.machine, &self.block, launches)?;
-        launches
-            .iter()
-            .try_for_each(|launch| issue(&self.machine, &self.block, &self.products, launch))
+        prepare(&mut self.products, &self.machine, &self.shares, &launches)?;
+        launches.iter().try_for_each(|launch| self.issue(launch))
+    }
+
+    /// Queues one launch for all replicas.
+    pub(super) fn issue(&self, launch: &Launch) -> Result<()> {
+        self.shares.iter().try_for_each(|share| issue(&self.machine, share, &self.products, launch))
     }
 }
 
@@ -321,13 +321,15 @@ impl Drop for CudaExecutor {
 fn prepare(
     products: &mut Products,
     machine: &Machine,
-    block: &Block,
+    shares: &[Share],
     launches: &[Launch],
 ) -> Result<()> {
-    launches.iter().try_for_each(|launch| match &launch.work {
-        Work::Product(product) => products.prepare(machine, block, product),
-        Work::Kernel { .. } => Ok(()),
-    })
+    for launch in launches {
+        if let Work::Product(product) = &launch.work {
+            shares.iter().try_for_each(|share| products.prepare(machine, share, product))?;
+        }
+    }
+    Ok(())
 }
 
 /// The sources of all kernels of a program, each once.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use cudarc::driver::{result, sys};
 
 use super::machine::{Machine, broken};
-use super::memory::Block;
+use super::memory::{Buffer, Share};
 use super::products::Products;
 use super::queue::{Argument, Launch, Work};
 use crate::error::Result;
@@ -41,27 +41,28 @@ pub(super) fn waits(launches: &[Launch]) -> Vec<Vec<usize>> {
 /// Queues one launch.
 pub(super) fn issue(
     machine: &Machine,
-    block: &Block,
+    share: &Share,
     products: &Products,
     launch: &Launch,
 ) -> Result<()> {
     match &launch.work {
-        Work::Product(product) => products.queue(machine, block, product),
+        Work::Product(product) => products.queue(machine, share, product),
         Work::Kernel { name, grid, arguments } => {
             let word = |argument: &Argument| match *argument {
                 Argument::Read(buffer) | Argument::Write(buffer) | Argument::Part(buffer, _) => {
-                    Some(block.address(buffer, 0))
+                    Some(share.address(buffer))
                 }
                 Argument::Absent => Some(0),
                 Argument::Touch(..) => None,
+                Argument::Origin => Some(share.address(Buffer::NONE)),
                 Argument::Shared(address) | Argument::Long(address) => Some(address),
                 Argument::Int(number) => Some(u64::from(number.cast_unsigned())),
                 Argument::Float(number) => Some(u64::from(number.to_bits())),
                 Argument::Wide(number) => Some(number.to_bits()),
             };
-            let stride = std::iter::once(block.stride as u64);
+            let stride = std::iter::once(share.stride as u64);
             let mut words: Vec<u64> = arguments.iter().filter_map(word).chain(stride).collect();
-            machine.launch(name, *grid, block.replicas, &mut words)
+            machine.launch(name, *grid, share.replicas, &mut words)
         }
     }
 }
@@ -84,12 +85,12 @@ impl Graph {
     /// are loaded, memory is given back) may break the captures of the others: they are tried again.
     pub fn capture(
         machine: &Machine,
-        block: &Block,
+        shares: &[Share],
         products: &Products,
         (launches, moves): (&[Launch], &[Range<usize>]),
     ) -> Result<Self> {
         for _ in 0..TRIES {
-            if let Some(graph) = Self::attempt(machine, block, products, (launches, moves))? {
+            if let Some(graph) = Self::attempt(machine, shares, products, (launches, moves))? {
                 return Ok(graph);
             }
             std::thread::sleep(PAUSE);
@@ -100,7 +101,7 @@ impl Graph {
     /// A capture; none where somebody else broke it.
     fn attempt(
         machine: &Machine,
-        block: &Block,
+        shares: &[Share],
         products: &Products,
         (launches, moves): (&[Launch], &[Range<usize>]),
     ) -> Result<Option<Self>> {
@@ -108,13 +109,18 @@ impl Graph {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the stream is the machine's and idle or queued in order.
         unsafe { result::stream::begin_capture(stream, mode) }.map_err(broken)?;
+        // By launch, then by share.
         let mut nodes: Vec<Vec<sys::CUgraphNode>> = Vec::new();
         let captured = launches.iter().zip(waits(launches)).try_for_each(|(launch, waits)| {
-            let mut before: Vec<sys::CUgraphNode> =
-                waits.iter().flat_map(|&earlier| nodes[earlier].iter().copied()).collect();
-            wait_for(stream, &mut before)?;
-            issue(machine, block, products, launch)?;
-            nodes.push(last_nodes(stream)?);
+            for (at, share) in shares.iter().enumerate() {
+                let mut before: Vec<sys::CUgraphNode> = waits
+                    .iter()
+                    .flat_map(|&earlier| nodes[earlier * shares.len() + at].iter().copied())
+                    .collect();
+                wait_for(stream, &mut before)?;
+                issue(machine, share, products, launch)?;
+                nodes.push(last_nodes(stream)?);
+            }
             Ok(())
         });
         // A capture whose ends are not all joined cannot be ended, so all are joined here.
@@ -127,9 +133,9 @@ impl Graph {
         }
         joined?;
         let graph = graph.map_err(broken)?;
-        for (launch, nodes) in launches.iter().zip(&nodes) {
+        for (launch, nodes) in launches.iter().zip(nodes.chunks(shares.len())) {
             if !moves.iter().any(|numbers| launch.changes(numbers)) {
-                nodes.iter().try_for_each(|&node| hurry(node))?;
+                nodes.iter().flatten().try_for_each(|&node| hurry(node))?;
             }
         }
         let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;

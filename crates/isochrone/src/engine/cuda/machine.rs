@@ -127,9 +127,10 @@ impl Machine {
         // before anyone reads it.
         let address = unsafe {
             let address = result::malloc_sync(bytes).map_err(|error| no_room(error, bytes))?;
-            result::memset_d8_sync(address, 0, bytes).map_err(broken)?;
+            result::memset_d8_async(address, 0, bytes, self.stream()).map_err(broken)?;
             address
         };
+        self.wait()?;
         Ok(Memory { address, bytes, owner: self.context.clone() })
     }
 
@@ -163,9 +164,12 @@ impl Machine {
         if numbers.is_empty() {
             return Ok(());
         }
+        // The driver's own copy of numbers like these returns before they have arrived, and our stream
+        // does not wait for its stream.
         // SAFETY: callers pass an address inside a `Memory` with room for `numbers`; the copy is
-        // done when the call returns.
-        unsafe { result::memcpy_htod_sync(address, numbers) }.map_err(broken)
+        // waited for before they can go.
+        unsafe { result::memcpy_htod_async(address, numbers, self.stream()) }.map_err(broken)?;
+        self.wait()
     }
 
     /// Copies numbers from the GPU once everything queued is done.

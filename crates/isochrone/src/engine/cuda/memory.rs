@@ -61,6 +61,10 @@ pub struct Target {
 /// Buffers begin at multiples of so many numbers: 256 bytes.
 const ALIGNMENT: usize = 64;
 
+/// Bytes that one launch reaches over: 2 GiB, which 32 bits count. With 16 to 64 seeds of 100 MiB in one
+/// launch an illegal address was read; with less than 2 GiB never.
+const SPAN: usize = 1 << 31;
+
 /// Hands out places.
 #[derive(Debug, Default)]
 pub(super) struct Places {
@@ -108,6 +112,21 @@ impl Block {
         Ok(Self { memory, stride, replicas })
     }
 
+    /// How many replicas one launch works for: their memory spans at most [`SPAN`] bytes.
+    pub fn at_once(places: &Places, replicas: usize) -> usize {
+        (SPAN / (4 * places.stride().max(ALIGNMENT))).clamp(1, replicas.max(1))
+    }
+
+    /// The parts of all replicas, `most` at a time.
+    pub fn shares(&self, most: usize) -> Vec<Share> {
+        let share = |first: usize| Share {
+            address: self.address(Buffer::NONE, first),
+            stride: self.stride,
+            replicas: most.min(self.replicas - first),
+        };
+        (0..self.replicas).step_by(most).map(share).collect()
+    }
+
     /// The address of a buffer in a replica's part.
     pub fn address(&self, buffer: Buffer, replica: usize) -> u64 {
         assert!(replica < self.replicas && buffer.offset + buffer.length <= self.stride);
@@ -117,6 +136,23 @@ impl Block {
     /// Bytes in all.
     pub fn bytes(&self) -> usize {
         self.memory.bytes
+    }
+}
+
+/// The memory of some neighbouring replicas, for which one launch works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Share {
+    address: u64,
+    /// Numbers between the parts of two replicas.
+    pub stride: usize,
+    pub replicas: usize,
+}
+
+impl Share {
+    /// The address of a buffer in the part of the first of them.
+    pub fn address(&self, buffer: Buffer) -> u64 {
+        assert!(buffer.offset + buffer.length <= self.stride);
+        self.address + 4 * buffer.offset as u64
     }
 }
 
@@ -152,5 +188,14 @@ mod tests {
         assert_eq!((last.offset, places.stride()), (128, 192));
         assert_eq!(pair[0].and(pair[1]).range(), 64..76);
         assert_eq!(pair[1].part(2, 3).range(), 71..74);
+    }
+
+    #[test]
+    fn launches_reach_over_two_gibibytes_at_most_and_over_one_replica_at_least() {
+        let mut places = Places::default();
+        places.one(25 << 20);
+        assert_eq!([1, 8, 20, 64].map(|seeds| Block::at_once(&places, seeds)), [1, 8, 20, 20]);
+        places.one(1 << 30);
+        assert_eq!(Block::at_once(&places, 8), 1);
     }
 }

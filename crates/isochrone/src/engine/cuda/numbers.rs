@@ -1,7 +1,6 @@
 //! What goes in and out of an executor between updates: batches, parameters, metrics, broken losses.
 
 use super::executor::CudaExecutor;
-use super::graph::issue;
 use super::memory::Buffer;
 use super::queue::Launch;
 use crate::data::sampler::Batch;
@@ -116,7 +115,7 @@ impl CudaExecutor {
         let arenas = &self.places.arenas;
         let norms: Vec<Launch> = arenas.iter().map(|arena| arena.norm_launch()).collect();
         for launch in &norms {
-            issue(&self.machine, &self.block, &self.products, launch)?;
+            self.issue(launch)?;
         }
         for pass in &self.program.passes {
             let mut squares = 0.0;

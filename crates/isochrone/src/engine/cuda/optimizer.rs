@@ -224,9 +224,8 @@ impl Optimizer {
         places: &OptimizerPlaces,
         active: &[bool],
         losses: &[Buffer],
-        at: (u64, u64),
+        ahead: u64,
     ) -> Launch {
-        let (ahead, memory) = at;
         let mask = active.iter().enumerate().map(|(pass, &on)| u64::from(on) << pass).sum();
         let mut arguments = vec![
             Argument::Shared(self.losses.address),
@@ -234,7 +233,7 @@ impl Optimizer {
             Argument::Long(mask),
             Argument::Read(places.clock),
             Argument::Long(ahead),
-            Argument::Shared(memory),
+            Argument::Origin,
             Argument::Write(places.broken),
         ];
         arguments.extend(losses.iter().map(|&loss| Argument::Touch(loss, false)));

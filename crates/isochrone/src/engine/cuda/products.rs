@@ -10,7 +10,7 @@ use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
 
 use super::machine::Machine;
-use super::memory::{Block, Buffer, Memory, Target};
+use super::memory::{Buffer, Memory, Share, Target};
 use crate::engine::Product;
 use crate::error::{Error, Result};
 
@@ -73,7 +73,7 @@ pub(super) struct Multiply {
     pub exact: bool,
 }
 
-type Key = ([usize; 3], Factor, Factor, Buffer, bool, Finish);
+type Key = ([usize; 3], Factor, Factor, Buffer, bool, Finish, Share);
 
 /// cuBLASLt with a plan for every product it has seen.
 pub(super) struct Products {
@@ -106,20 +106,20 @@ impl Products {
 
     /// Makes the plan of a product, and runs it once so that its kernels are loaded. Its output is
     /// overwritten.
-    pub fn prepare(&mut self, machine: &Machine, block: &Block, product: &Multiply) -> Result<()> {
-        let key = key(product);
+    pub fn prepare(&mut self, machine: &Machine, share: &Share, product: &Multiply) -> Result<()> {
+        let key = key(share, product);
         if !self.plans.contains_key(&key) {
-            let plan = self.plan(machine, block, product)?;
+            let plan = self.plan(machine, share, product)?;
             self.plans.insert(key, plan);
-            self.queue(machine, block, product)?;
+            self.queue(machine, share, product)?;
         }
         Ok(())
     }
 
     /// Queues a product that was prepared.
-    pub fn queue(&self, machine: &Machine, block: &Block, product: &Multiply) -> Result<()> {
-        let plan = self.plans.get(&key(product)).expect("products are prepared before");
-        let address = |buffer: Buffer| block.address(buffer, 0) as *mut c_void;
+    pub fn queue(&self, machine: &Machine, share: &Share, product: &Multiply) -> Result<()> {
+        let plan = self.plans.get(&key(share, product)).expect("products are prepared before");
+        let address = |buffer: Buffer| share.address(buffer) as *mut c_void;
         let (scale, keep) = (product.scale, if product.out.keep { 1.0f32 } else { 0.0 });
         let out = address(product.out.buffer);
         // SAFETY: the plan's descriptions live in `self`; every matrix of every replica lies inside
@@ -147,26 +147,26 @@ impl Products {
         .map_err(broken)
     }
 
-    fn plan(&self, machine: &Machine, block: &Block, product: &Multiply) -> Result<Plan> {
+    fn plan(&self, machine: &Machine, share: &Share, product: &Multiply) -> Result<Plan> {
         let Product { m, k, n } = product.shape;
         assert_eq!(product.left.buffer().length, m * k, "the left side of {:?}", product.shape);
         assert_eq!(product.right.buffer().length, k * n, "the right side of {:?}", product.shape);
         assert_eq!(product.out.buffer.length, m * n, "the result of {:?}", product.shape);
         let right = match product.right {
-            Factor::Plain(_) => layout(block, n, k)?,
-            Factor::Across(_) => layout(block, k, n)?,
+            Factor::Plain(_) => layout(share, n, k)?,
+            Factor::Across(_) => layout(share, k, n)?,
         };
         let left = match product.left {
-            Factor::Plain(_) => layout(block, k, m)?,
-            Factor::Across(_) => layout(block, m, k)?,
+            Factor::Plain(_) => layout(share, k, m)?,
+            Factor::Across(_) => layout(share, m, k)?,
         };
-        let layouts = [right, left, layout(block, n, m)?];
-        let description = self.description(block, product)?;
-        let (algorithm, bytes) = self.choose(block, product, description, layouts)?;
+        let layouts = [right, left, layout(share, n, m)?];
+        let description = self.description(share, product)?;
+        let (algorithm, bytes) = self.choose(share, product, description, layouts)?;
         Ok(Plan { description, layouts, algorithm, room: machine.memory(bytes)? })
     }
 
-    fn description(&self, block: &Block, product: &Multiply) -> Result<sys::cublasLtMatmulDesc_t> {
+    fn description(&self, share: &Share, product: &Multiply) -> Result<sys::cublasLtMatmulDesc_t> {
         use sys::cublasLtEpilogue_t as Epilogue;
         use sys::cublasLtMatmulDescAttributes_t as Attribute;
         let compute = match self.precision {
@@ -193,9 +193,9 @@ impl Products {
         };
         set(Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &(epilogue as i32))?;
         if let Some(bias) = product.finish.bias() {
-            set(Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &block.address(bias, 0))?;
-            if block.replicas > 1 {
-                let stride = block.stride as u64;
+            set(Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &share.address(bias))?;
+            if share.replicas > 1 {
+                let stride = share.stride as u64;
                 set(Attribute::CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, &stride)?;
             }
         }
@@ -206,7 +206,7 @@ impl Products {
     /// of shape and machine, never of a clock, so that the same run gives the same bits.
     fn choose(
         &self,
-        block: &Block,
+        share: &Share,
         product: &Multiply,
         description: sys::cublasLtMatmulDesc_t,
         [a, b, c]: [sys::cublasLtMatrixLayout_t; 3],
@@ -214,7 +214,7 @@ impl Products {
         use sys::cublasLtMatmulPreferenceAttributes_t as Attribute;
         let preference = result::create_matmul_pref().map_err(broken)?;
         let alignment = |buffer: Buffer| {
-            let address = block.address(buffer, 0) | (4 * block.stride as u64);
+            let address = share.address(buffer) | (4 * share.stride as u64);
             1u32 << address.trailing_zeros().min(8)
         };
         let settings: [(_, &dyn Bytes); 5] = [
@@ -247,20 +247,20 @@ impl Products {
     }
 }
 
-fn key(product: &Multiply) -> Key {
+fn key(share: &Share, product: &Multiply) -> Key {
     let Multiply { shape, left, right, out, finish, exact, .. } = *product;
-    ([shape.m, shape.k, shape.n], left, right, out.buffer, exact, finish)
+    ([shape.m, shape.k, shape.n], left, right, out.buffer, exact, finish, *share)
 }
 
 /// A column-major matrix of every replica.
-fn layout(block: &Block, rows: usize, columns: usize) -> Result<sys::cublasLtMatrixLayout_t> {
+fn layout(share: &Share, rows: usize, columns: usize) -> Result<sys::cublasLtMatrixLayout_t> {
     use sys::cublasLtMatrixLayoutAttribute_t as Attribute;
     let real = sys::cudaDataType::CUDA_R_32F;
     let layout = result::create_matrix_layout(real, rows as u64, columns as u64, rows as i64);
     let layout = layout.map_err(broken)?;
     let settings: [(_, &dyn Bytes); 2] = [
-        (Attribute::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &(block.replicas as i32)),
-        (Attribute::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &(block.stride as u64)),
+        (Attribute::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &(share.replicas as i32)),
+        (Attribute::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &(share.stride as u64)),
     ];
     for (attribute, value) in settings {
         let (pointer, size) = value.bytes();

@@ -54,6 +54,8 @@ pub enum Argument {
     Touch(Buffer, bool),
     /// An address that all replicas share and nobody writes.
     Shared(u64),
+    /// Where the memory of the first replica begins.
+    Origin,
     /// A signed integer of 32 bits.
     Int(i32),
     /// An unsigned integer of 64 bits.

@@ -182,13 +182,7 @@ impl Drawing {
 
     /// The launches that draw the batch of the update `ahead` of the clock's. `memory` is the
     /// address of the block.
-    pub fn launches(
-        &self,
-        batches: &Batches,
-        clock: Buffer,
-        ahead: u64,
-        memory: u64,
-    ) -> Vec<Launch> {
+    pub fn launches(&self, batches: &Batches, clock: Buffer, ahead: u64) -> Vec<Launch> {
         let size = batches.size;
         let clock = [Argument::Read(clock), Argument::Long(ahead)];
         let mut launches = vec![self.draw(batches, clock)];
@@ -209,7 +203,7 @@ impl Drawing {
                 clock[1],
                 Argument::Read(batches.rows),
                 Argument::Read(batches.orders),
-                Argument::Shared(memory),
+                Argument::Origin,
                 Argument::size(size),
             ];
             gather.extend(batches.columns.iter().map(|&column| Argument::Touch(column, true)));
