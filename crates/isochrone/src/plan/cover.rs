@@ -41,12 +41,8 @@ impl Cover {
         let (rows, squared_radius) = traverse(&scaled, size, most, seed);
         let points: Vec<f32> =
             rows.iter().flat_map(|&row| scaled[row * size..][..size].iter().copied()).collect();
-        let nearest = |state: &[f32]| {
-            let gaps = points.chunks_exact(size).map(|point| squared_gap(point, state));
-            let first = (f32::INFINITY, 0);
-            gaps.zip(0..).fold(first, |best, next| if next.0 < best.0 { next } else { best }).1
-        };
-        let owners = scaled.par_chunks_exact(size).map(nearest).collect();
+        let sweep = Sweep::new(&points, size);
+        let owners = scaled.par_chunks_exact(size).map(|state| sweep.nearest(state)).collect();
         Ok(Self { rows, owners, scaling, axes: axes.to_vec(), points, squared_radius })
     }
 
@@ -58,6 +54,53 @@ impl Cover {
         let least = gaps.iter().copied().fold(f32::INFINITY, f32::min);
         let reach = least.max(self.squared_radius);
         (0..gaps.len()).filter(|&node| gaps[node] <= reach).collect()
+    }
+}
+
+/// Points in the order of their first coordinate: the nearest is found from the middle outwards, and
+/// a side is done where this coordinate alone is farther than the nearest found.
+struct Sweep<'p> {
+    points: &'p [f32],
+    size: usize,
+    /// The first coordinates, rising, and the points they belong to.
+    firsts: Vec<f32>,
+    order: Vec<u32>,
+}
+
+impl<'p> Sweep<'p> {
+    fn new(points: &'p [f32], size: usize) -> Self {
+        let first = |place: &u32| points[*place as usize * size];
+        let mut order: Vec<u32> = (0..(points.len() / size) as u32).collect();
+        order.sort_by(|one, other| first(one).total_cmp(&first(other)));
+        Self { points, size, firsts: order.iter().map(first).collect(), order }
+    }
+
+    /// The place of the point nearest to `state`, of equals the first.
+    fn nearest(&self, state: &[f32]) -> u32 {
+        let middle = self.firsts.partition_point(|&first| first < state[0]);
+        let mut best = (f32::INFINITY, u32::MAX);
+        let mut look = |at: usize| {
+            let along = self.firsts[at] - state[0];
+            if along * along > best.0 {
+                return false;
+            }
+            let place = self.order[at];
+            let point = &self.points[place as usize * self.size..][..self.size];
+            let gap = squared_gap(point, state);
+            if gap < best.0 || (gap == best.0 && place < best.1) {
+                best = (gap, place);
+            }
+            true
+        };
+        let (mut left, mut right) = (middle, middle);
+        let (mut leftwards, mut rightwards) = (true, true);
+        while leftwards || rightwards {
+            rightwards = rightwards && right < self.firsts.len() && look(right);
+            leftwards = leftwards && left > 0 && look(left - 1);
+            right += 1;
+            left = left.saturating_sub(1);
+        }
+        best.1
     }
 }
 
@@ -123,6 +166,26 @@ mod tests {
             assert!(own <= cover.squared_radius);
             assert!((0..9).all(|place| squared_gap(point(place), &scaled) >= own));
             assert!(cover.near(dataset.state(row)).contains(&(cover.owners[row] as usize)));
+        }
+    }
+
+    #[test]
+    fn a_sweep_finds_the_nearest_point_and_of_equals_the_first() {
+        let mut draws = Stream::new(4, COVER_PURPOSE).draws(0, 0);
+        for size in [1, 2, 5] {
+            // Few different coordinates: many points are equally near, and some are the same.
+            let mut coarse = |count: usize| -> Vec<f32> {
+                (0..count * size).map(|_| draws.below(6) as f32).collect()
+            };
+            let (points, states) = (coarse(60), coarse(300));
+            let sweep = Sweep::new(&points, size);
+            for state in states.chunks_exact(size) {
+                let gaps: Vec<f32> =
+                    points.chunks_exact(size).map(|point| squared_gap(point, state)).collect();
+                let least = gaps.iter().copied().fold(f32::INFINITY, f32::min);
+                let first = gaps.iter().position(|&gap| gap == least).unwrap();
+                assert_eq!(sweep.nearest(state) as usize, first);
+            }
         }
     }
 

@@ -24,7 +24,7 @@ use toml::Value;
 
 pub use plan::{Choice, Job, Plan, Request};
 pub use results::{Ending, Results, RunResult, measures};
-pub use sheet::{Published, Sheet};
+pub use sheet::{OfWorld, Published, Sheet};
 pub use summary::{Curve, Pooled, Row};
 pub use work::{Failure, Watch};
 

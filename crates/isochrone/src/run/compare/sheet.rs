@@ -14,6 +14,7 @@
 //! [world.NAME]            # of the runs of one world, over these
 //! [learner.qrl]           # of the runs of one learner, over both
 //! algorithm.tolerance = 0.05
+//! [world.NAME.learner.qrl] # of one learner in one world, over all
 //! [[published]]           # a column beside ours
 //! name = "OGBench"
 //! source = "Park et al. 2024"
@@ -61,13 +62,24 @@ pub struct Sheet {
     pub settings: Table,
     /// Settings of the runs of one world.
     #[serde(default)]
-    pub world: BTreeMap<String, Table>,
+    pub world: BTreeMap<String, OfWorld>,
     /// Settings of the runs of one learner.
     #[serde(default)]
     pub learner: BTreeMap<String, Table>,
     /// What others have published.
     #[serde(default)]
     pub published: Vec<Published>,
+}
+
+/// Settings of the runs of one world, of all of them and of single learners.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct OfWorld {
+    /// Of every run, as in a config.
+    #[serde(flatten)]
+    pub settings: Table,
+    /// Of the runs of one learner.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub learner: BTreeMap<String, Table>,
 }
 
 /// Numbers that others have published, as they print them.
@@ -114,7 +126,9 @@ impl Sheet {
         for world in sheet.worlds.iter().chain(sheet.world.keys()).chain(worlds) {
             world.parse::<World>()?;
         }
-        for name in sheet.algorithms.iter().chain(sheet.learner.keys()).chain(learners) {
+        let in_worlds = sheet.world.values().flat_map(|world| world.learner.keys());
+        let named = sheet.algorithms.iter().chain(sheet.learner.keys()).chain(in_worlds);
+        for name in named.chain(learners) {
             if !known_learners().any(|known| known == name) {
                 let known: Vec<&str> = known_learners().collect();
                 return Err(
@@ -150,8 +164,14 @@ impl Sheet {
     /// A number that TOML cannot hold.
     pub fn config(&self, world: World, learner: &str) -> Result<String> {
         let mut settings = self.settings.clone();
-        for given in [self.world.get(world.name()), self.learner.get(learner)] {
-            overlay(&mut settings, given.cloned().unwrap_or_default());
+        let here = self.world.get(world.name());
+        let given = [
+            here.map(|here| &here.settings),
+            self.learner.get(learner),
+            here.and_then(|here| here.learner.get(learner)),
+        ];
+        for given in given.into_iter().flatten() {
+            overlay(&mut settings, given.clone());
         }
         toml::to_string(&settings)
             .map_err(|error| Error::input(format!("the settings cannot be written: {error}")))
@@ -179,6 +199,8 @@ mod tests {
         algorithm.policy.network.hidden = [8]
         [world.pointmaze-giant-navigate]
         train.steps = 200
+        [world.pointmaze-giant-navigate.learner.qrl]
+        algorithm.extraction.cloning_weight = 0.25
         [learner.qrl]
         train.batch_size = 32
         algorithm.extraction = { name = 'ddpg-bc', cloning_weight = 0.5 }
@@ -189,14 +211,18 @@ mod tests {
         success.pointmaze-medium-navigate = { qrl = '82 ± 5' }";
 
     #[test]
-    fn settings_of_a_learner_stand_over_those_of_its_world_and_these_over_all() {
+    fn settings_of_a_learner_stand_over_those_of_its_world_and_its_own_there_over_all() {
         let sheet = Sheet::parse(SHEET).unwrap();
         let worlds: Vec<World> = sheet.worlds.iter().map(|name| name.parse().unwrap()).collect();
         let settings = |world, name: &str| sheet.config(world, name).unwrap().parse::<Table>();
         let giant = settings(worlds[1], "qrl").unwrap();
         assert_eq!(giant["train"]["steps"].as_integer(), Some(200));
         assert_eq!(giant["train"]["batch_size"].as_integer(), Some(32));
-        assert_eq!(giant["algorithm"]["extraction"]["cloning_weight"].as_float(), Some(0.5));
+        assert_eq!(giant["algorithm"]["extraction"]["cloning_weight"].as_float(), Some(0.25));
+        assert_eq!(giant["algorithm"]["extraction"]["name"].as_str(), Some("ddpg-bc"));
+        assert!(giant.get("learner").is_none());
+        let medium = settings(worlds[0], "qrl").unwrap();
+        assert_eq!(medium["algorithm"]["extraction"]["cloning_weight"].as_float(), Some(0.5));
         let medium = settings(worlds[0], "gcbc").unwrap();
         assert_eq!(medium["train"]["steps"].as_integer(), Some(100));
         assert_eq!(medium["train"]["batch_size"].as_integer(), Some(64));
@@ -215,6 +241,7 @@ mod tests {
             ("seeds = 3", "sedes = 3", "not a sheet: unknown field `sedes`"),
             ("'gcbc'", "'gcb'", "unknown algorithm `gcb`"),
             ("[learner.qrl]", "[learner.qlr]", "unknown algorithm `qlr`"),
+            ("navigate.learner.qrl]", "navigate.learner.qlr]", "unknown algorithm `qlr`"),
             (
                 "[world.pointmaze-giant",
                 "[world.pointmaze-gigant",

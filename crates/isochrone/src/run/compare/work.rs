@@ -45,18 +45,21 @@ impl Job {
 }
 
 impl Plan {
-    /// Brings every run to its end, `workers` at a time with one thread each; a failing run does
-    /// not stop the others. Returns the runs that failed, in the order of the plan.
+    /// Brings every run to its end, `workers` at a time with one thread each, or more where there
+    /// are fewer runs than workers; a failing run does not stop the others. Returns the runs that
+    /// failed, in the order of the plan.
     pub fn execute(&self, workers: usize, hardware: &Hardware, watch: &dyn Watch) -> Vec<Failure> {
         let next = AtomicUsize::new(0);
         let failures = Mutex::new(Vec::new());
         let bundles = self.bundles(hardware.gpu.is_some());
         let widest = bundles.iter().map(Vec::len).max().unwrap_or(1);
+        let at_once = workers.div_ceil(widest).min(bundles.len());
+        let share = workers / (at_once * widest).max(1);
         let one = |at: usize, hardware: &Hardware| {
             let job = &self.jobs[at];
-            if let (Err(error), Ok(mut failures)) =
-                (self.bring_to_end(job, hardware, watch), failures.lock())
-            {
+            let ended = own_pool(share)
+                .and_then(|pool| pool.install(|| self.bring_to_end(job, hardware, watch)));
+            if let (Err(error), Ok(mut failures)) = (ended, failures.lock()) {
                 failures.push((at, Failure { folder: job.folder.clone(), error }));
             }
         };
@@ -75,7 +78,7 @@ impl Plan {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..workers.div_ceil(widest).min(bundles.len()) {
+            for _ in 0..at_once {
                 scope.spawn(work);
             }
         });
@@ -119,6 +122,15 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// The threads of one run. Episodes and graphs ask for threads at every step, and runs that all asked
+/// one pool would wait for each other.
+fn own_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().map_err(|error| {
+        Error::memory(format!("cannot start the threads of a run: {error}"))
+            .hint("lower `--threads`")
+    })
 }
 
 /// Measures the final model of a run along the graph planner's waypoints, once.
@@ -171,7 +183,7 @@ mod tests {
     use super::*;
     use crate::run::compare::{Choice, Request, Sheet};
 
-    fn plan(one_recording: bool) -> Plan {
+    fn plan(one_recording: bool, out: &Path) -> Plan {
         let sheet = format!(
             "title = ''\nworlds = []\nalgorithms = []\nseeds = 2\none_recording = {one_recording}"
         );
@@ -185,14 +197,48 @@ mod tests {
             planner: false,
             sheet: Some(Sheet::parse(&sheet).unwrap()),
         };
-        Plan::new(&request, Path::new("out")).unwrap()
+        Plan::new(&request, out).unwrap()
+    }
+
+    /// Keeps how many threads each run has, and stops it after its first update.
+    #[derive(Default)]
+    struct Counted(Mutex<Vec<usize>>);
+
+    struct Stop;
+
+    impl Observer for Stop {
+        fn signal(&self) -> Option<i32> {
+            Some(15)
+        }
+    }
+
+    impl Watch for Counted {
+        fn begins(&self, _: &Job) -> Box<dyn Observer> {
+            self.0.lock().unwrap().push(rayon::current_num_threads());
+            Box::new(Stop)
+        }
+        fn signal(&self) -> Option<i32> {
+            None
+        }
+    }
+
+    #[test]
+    fn runs_share_the_threads_and_each_has_one_of_its_own_at_least() {
+        for (workers, each) in [(3, 1), (9, 2)] {
+            let out = tempfile::tempdir().unwrap();
+            let counted = Counted::default();
+            let stopped = plan(true, out.path()).execute(workers, &Hardware::default(), &counted);
+            assert!(stopped.iter().all(|run| matches!(run.error, Error::Interrupted(15))));
+            assert_eq!((stopped.len(), counted.0.into_inner().unwrap()), (4, vec![each; 4]));
+        }
     }
 
     #[test]
     fn seeds_of_one_recording_run_together_on_a_gpu_and_alone_elsewhere() {
-        let one = plan(true);
+        let out = Path::new("out");
+        let one = plan(true, out);
         assert_eq!(one.bundles(true), [[0, 2], [1, 3]]);
         assert_eq!(one.bundles(false), [[0], [1], [2], [3]]);
-        assert_eq!(plan(false).bundles(true), [[0], [1], [2], [3]]);
+        assert_eq!(plan(false, out).bundles(true), [[0], [1], [2], [3]]);
     }
 }
