@@ -22,6 +22,7 @@ pub mod npz;
 pub mod sampler;
 mod selection;
 mod store;
+mod straight;
 
 pub use door::{Choices, Format, Loaded, Opened, Rows, load, open, open_sample};
 pub use even::Even;
