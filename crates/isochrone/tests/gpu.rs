@@ -8,7 +8,7 @@ use isochrone::algorithms::{Algorithm, Config, Problem};
 use isochrone::data::sampler::{
     Column, End, First, GoalMix, Layout, Offsets, Rows, RowsId, Sampler, Waypoints,
 };
-use isochrone::data::{Dataset, Features, Normalization, Scaling};
+use isochrone::data::{Dataset, Even, Features, Normalization, Scaling};
 use isochrone::engine::{
     Adam, ArenaId, Chosen, CudaExecutor, Device, Executor, Gpu, Initial, Parameter, Parameters,
     Precision, Program, Threads, Value, Window,
@@ -511,14 +511,16 @@ fn batches_drawn_there_are_those_of_the_cpu_bit_for_bit_and_noise_to_the_last_bi
     let data = walks(20000, STATE, ACTION);
     let plain = Normalization::fit(&data, Scaling::Standard).unwrap();
     let waves = Features::Fourier { axes: vec![0, 1], count: 8, length: 2.0 };
-    for (from, end, width, norm) in [
-        (First::Zero, End::Truncate, STATE, plain.clone()),
-        (First::One, End::Clip, STATE, plain.clone()),
-        (First::Zero, End::Clip, STATE + 16, plain.with(waves)),
+    let even = Even { axes: vec![0, 1], side: 0.2, share: 0.4 };
+    let evened = data.clone().evened(&even).unwrap();
+    for (from, end, width, norm, data) in [
+        (First::Zero, End::Truncate, STATE, plain.clone(), &data),
+        (First::One, End::Clip, STATE, plain.clone(), &evened),
+        (First::Zero, End::Clip, STATE + 16, plain.with(waves), &data),
     ] {
         let (program, choices) = all_columns(Offsets { from, end }, width);
         let noise_from = program.layout().columns().len() - 2;
-        let sampler = Sampler::new(&data, &norm, program.layout().clone(), 0.97);
+        let sampler = Sampler::new(data, &norm, program.layout().clone(), 0.97);
         let seeds = [5u64, (77 << 40) + 9];
         let mut executor =
             CudaExecutor::new(program, (&gpu, Precision::Tf32), (&sampler, None), &seeds).unwrap();

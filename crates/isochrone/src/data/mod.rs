@@ -7,6 +7,7 @@ mod archive;
 pub mod arrays;
 mod d4rl;
 mod door;
+mod even;
 mod features;
 mod hdf5;
 mod inspect;
@@ -24,6 +25,7 @@ mod store;
 mod straight;
 
 pub use door::{Choices, Format, Loaded, Opened, Rows, load, open, open_sample};
+pub use even::Even;
 pub use features::Features;
 pub use inspect::{Column, Inspection, Jumps, Lengths, SUSPICIOUS};
 pub use memory::{Memory, available, rounded};
@@ -37,6 +39,7 @@ use std::sync::Arc;
 use store::{Disk, Numbers, Store};
 
 use crate::error::{Error, Result};
+use crate::random::below;
 
 /// Most actions to choose from: each is a column.
 const MOST_CHOICES: usize = 1024;
@@ -53,6 +56,8 @@ pub struct Dataset {
     rows: usize,
     first_rows: Vec<u32>,
     store: Store,
+    /// The rows that starts and random goals are drawn from; none where each row counts once.
+    drawn: Arc<[u32]>,
 }
 
 impl Dataset {
@@ -109,7 +114,8 @@ impl Dataset {
             .hint("`terminals` must be true only on the last row of a trajectory"));
         }
         let first_rows = first_rows(lengths);
-        Ok(Self { state_size, action_size, one_hot: false, rows, first_rows, store })
+        let drawn = Arc::from([]);
+        Ok(Self { state_size, action_size, one_hot: false, rows, first_rows, store, drawn })
     }
 
     /// As [`Dataset::new`], each action one of `count`: it becomes a row of 0 with a 1 at its place.
@@ -334,13 +340,29 @@ impl Dataset {
         self.first_rows.partition_point(|&first| first as usize <= row) - 1
     }
 
-    /// How many rows have a successor.
+    /// How many starts there are to draw from: rows that have a successor.
     pub fn starts(&self) -> usize {
-        self.rows - self.trajectories()
+        if self.is_evened() { self.drawn.len() } else { self.rows - self.trajectories() }
     }
 
-    /// The row that is number `index` among those that have a successor.
+    /// Whether starts and random goals are drawn evenly over places; see [`Even`].
+    pub fn is_evened(&self) -> bool {
+        !self.drawn.is_empty()
+    }
+
+    /// The row of a random goal that `word` draws.
+    pub fn anywhere(&self, word: u32) -> u32 {
+        match &*self.drawn {
+            [] => below(word, self.rows as u32),
+            drawn => drawn[below(word, drawn.len() as u32) as usize],
+        }
+    }
+
+    /// The start that is number `index`.
     pub fn start(&self, index: usize) -> usize {
+        if self.is_evened() {
+            return self.drawn[index] as usize;
+        }
         // Every trajectory has one row that is no start: its last.
         let count = self.trajectories();
         let before = |trajectory: usize| {

@@ -1,6 +1,6 @@
 //! Draws batches: declared columns in, rows out, every draw a function of (seed, step, place).
 //!
-//! Starts are uniform over rows that have a successor. A future goal stands `k` rows after its
+//! Starts are uniform over rows that have a successor, or as [`Even`](super::Even) says. A future goal stands `k` rows after its
 //! start with P(k) ∝ γᵏ, truncated at the end of the trajectory and renormalized. Only integers
 //! decide rows: indices by multiply-high, offsets by searching one table of cumulative γᵏ,
 //! permutations by sorting words.
@@ -137,7 +137,7 @@ impl<'d> Sampler<'d> {
             }
             Rows::Next => start + 1,
             Rows::Future(law) => self.future(start, law, words[0]),
-            Rows::Random => below(words[0], self.dataset.rows() as u32),
+            Rows::Random => self.dataset.anywhere(words[0]),
             Rows::Mixed(mix, law) => {
                 let choice = crate::random::unit(words[1]) - mix.current;
                 if choice < 0.0 {
@@ -148,7 +148,7 @@ impl<'d> Sampler<'d> {
                     let rest = self.dataset.last_row(start as usize) as u32 - start;
                     start + 1 + below(words[0], rest)
                 } else {
-                    below(words[0], self.dataset.rows() as u32)
+                    self.dataset.anywhere(words[0])
                 }
             }
             Rows::Waypoint(law, _) => {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::algorithms;
-use crate::data::{Dataset, Features, Memory, Scaling};
+use crate::data::{Dataset, Even, Features, Memory, Scaling};
 use crate::error::{Error, Result, nearest};
 use crate::model::Model;
 use crate::plan::{self, Graph};
@@ -65,6 +65,9 @@ pub struct DataConfig {
     pub scaling: Scaling,
     /// What networks see beside normalized states, or in their place.
     pub features: Features,
+    /// Spreads starts and random goals evenly over places; none draws each row equally often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub even: Option<Even>,
     /// The coordinates of a goal that policies see, such as `[0, 1]`; left out they see all. A critic
     /// always sees whole states.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -91,6 +94,7 @@ impl Default for DataConfig {
             actions: ActionKind::Auto,
             scaling: Scaling::Range,
             features: Features::None,
+            even: None,
             policy_goal: Vec::new(),
             validation: 0.1,
             held_out: None,

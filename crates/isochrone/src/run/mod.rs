@@ -214,6 +214,10 @@ fn normalized(
     let normalization = Normalization::fit(&training, config.data.scaling)?
         .with(features.clone())
         .with_policy_goal(goal.clone());
+    let training = match &config.data.even {
+        Some(law) => training.evened(law)?,
+        None => training,
+    };
     let radius = config.data.world().map(|world| world.open().radius());
     Ok(Prepared { training, validation, normalization, radius })
 }

@@ -5,7 +5,7 @@
 struct Data {
     const float *seen, *goals, *states, *actions;
     const u32 *last_rows, *starts, *cumulative, *waypoints;
-    u32 rows, start_count, table, waypoint_table, state_size, unused;
+    u32 rows, start_count, table, waypoint_table, state_size, evened;
 };
 
 // Kinds: 0 start, 1 next, 2 future, 3 mixed, 4 random, 5 waypoint, 6 ahead. `goal` is the choice
@@ -72,7 +72,9 @@ __device__ __forceinline__ u32 waypoint_row(const Data* data, u32 start, u32 las
 
 // The row of a choice, given the start and the goal that the choice names, if any.
 __device__ u32 drawn_row(const Data* data, const Choice* law, u32 start, u32 goal, uint4 drawn) {
-    u32 end = data->last_rows[start], anywhere = __umulhi(drawn.x, data->rows);
+    u32 end = data->last_rows[start];
+    u32 anywhere = data->evened ? data->starts[__umulhi(drawn.x, data->start_count)]
+                                : __umulhi(drawn.x, data->rows);
     u32 bound = goal > start && goal < end ? goal : end;
     switch (law->kind) {
         case 1: return start + 1;

@@ -27,7 +27,7 @@ struct Data {
     table: u32,
     waypoint_table: u32,
     state_size: u32,
-    unused: u32,
+    evened: u32,
 }
 
 /// What `sampler.cu` calls `Choice`.
@@ -280,7 +280,7 @@ fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<Memory>)>
         table: tables.cumulative.len() as u32,
         waypoint_table: tables.waypoints.len() as u32,
         state_size: dataset.state_size() as u32,
-        unused: 0,
+        evened: dataset.is_evened().into(),
     };
     Ok((data, held))
 }
