@@ -354,6 +354,11 @@ class OnHost:
 # Timing.
 
 
+def scan_steps(case):
+    """Updates of one call on a GPU: 500 where they are small, so that a call takes tenths of a second."""
+    return max(20, 500 * 256 // (case["batch"] * case["seeds"]))
+
+
 def in_scan(case, data, options):
     """Many updates in one call: nothing leaves the device."""
 
@@ -365,12 +370,13 @@ def in_scan(case, data, options):
 
     several = case["seeds"] > 1
     each = jax.vmap(one, in_axes=(0, None)) if several else one
-    steps = options.steps or (2 if jax.default_backend() == "cpu" else 500)
+    steps = options.steps or (2 if jax.default_backend() == "cpu" else scan_steps(case))
 
     def many(carry, data):
         return jax.lax.scan(lambda carry, _: (each(carry, data), None), carry, length=steps)[0]
 
-    carry = jax.vmap(lambda key: (begin(key, case), key))(jax.random.split(jax.random.key(0), case["seeds"]))
+    start = jax.jit(jax.vmap(lambda key: (begin(key, case), key)))
+    carry = start(jax.random.split(jax.random.key(0), case["seeds"]))
     carry = carry if several else jax.tree.map(lambda leaf: leaf[0], carry)
     compiled = jax.jit(many, donate_argnums=0).lower(carry, data).compile()
     kept = [carry]
@@ -534,7 +540,7 @@ def main():
     parser.add_argument("--patience", type=float, default=3600.0, help="seconds that all may compile")
     parser.add_argument("--modes", default="scan,call")
     parser.add_argument("--forms", default="plain,products")
-    parser.add_argument("--steps", type=int, default=0, help="updates in one call [scan: 500 on a GPU, 2 on the CPU; call: 100, 1]")
+    parser.add_argument("--steps", type=int, default=0, help="updates in one call [scan: 500 on a GPU, fewer where batches or seeds are many, 2 on the CPU; call: 100, 1]")
     parser.add_argument("--seconds", type=float, default=1.0, help="how long each is timed")
     options = parser.parse_args()
     check() if options.check else measure(options)

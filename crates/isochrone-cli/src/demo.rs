@@ -13,7 +13,7 @@ use isochrone::simulate::{World, pinwheel};
 use isochrone::{Error, Result, ledger};
 use serde::Serialize;
 
-use crate::examiner::{self, Against, Examiner, Steering};
+use crate::examiner::{Against, Examiner, Steering};
 use crate::output::{Bars, say, say_json};
 use crate::pictures::Plane;
 use crate::signals::Signals;
@@ -225,7 +225,7 @@ fn question(
     config: &RunConfig,
     examiner: &Examiner<'_>,
 ) -> Result<(Checked, Option<Panel>)> {
-    let graph = examiner::graph(model, examiner.source(), config)?;
+    let graph = config.graph(model, &examiner.source().dataset)?;
     let checked = Checked {
         audit: examiner.audit(model)?,
         against_exact: examiner.against_exact(model)?,

@@ -9,7 +9,7 @@ use isochrone::report::pictures as draw;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
-use crate::examiner::{self, Against, Examiner, Steering};
+use crate::examiner::{Against, Examiner, Steering};
 use crate::opened::{OpenRun, seed_folders};
 use crate::output::{Bars, say, say_json};
 use crate::pictures::{self, Plane};
@@ -109,7 +109,7 @@ fn measure<'m>(
 ) -> Result<Measured<'m>> {
     let (config, model) = (&opened.config, &opened.model);
     let steering = control.unwrap_or(Steering::Policy);
-    let graph = || examiner::graph(model, examiner.source(), config);
+    let graph = || config.graph(model, &examiner.source().dataset);
     let graph = model.has_distance().then(graph).transpose()?;
     // Who asks for a way of steering gets it or an error; who does not, also learns the rest.
     let success = if model.has_policy() || control.is_some() {

@@ -228,19 +228,6 @@ impl<'a> Examiner<'a> {
     }
 }
 
-/// The graph of a run's data under its model.
-///
-/// # Errors
-/// States of another size than the model's, or a model without a distance.
-pub fn graph<'m>(
-    model: &'m Model,
-    source: &Source,
-    config: &RunConfig,
-) -> Result<Graph<'m, Model>> {
-    model.need_distance()?;
-    Graph::new(model, &source.dataset, config.planner())
-}
-
 /// A greedy planner over the nodes of `graph`.
 ///
 /// # Errors

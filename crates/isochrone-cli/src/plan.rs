@@ -115,7 +115,7 @@ fn plan(arguments: &Plan) -> Result<Report> {
     let source = opened.source()?;
     let (start, start_filled) = completed(start, &source.dataset)?;
     let (goal, goal_filled) = completed(goal, &source.dataset)?;
-    let graph = examiner::graph(model, &source, &opened.config)?;
+    let graph = opened.config.graph(model, &source.dataset)?;
     let path = match arguments.planner {
         Planner::Graph => graph.path(&start, &goal)?,
         Planner::Greedy => examiner::greedy(model, &source, &graph)?.path(&start, &goal)?,

@@ -20,6 +20,13 @@ pub(crate) fn room<T>(count: usize) -> Option<Vec<T>> {
     Some(numbers)
 }
 
+/// The bytes of numbers, to be written.
+pub(crate) fn bytes_mut(numbers: &mut [f32]) -> &mut [u8] {
+    let (start, length) = (numbers.as_mut_ptr().cast(), size_of_val(numbers));
+    // SAFETY: these are the bytes of the numbers, which stay borrowed; any bytes are numbers.
+    unsafe { std::slice::from_raw_parts_mut(start, length) }
+}
+
 /// Asks for large pages where whole ones lie in memory that this process owns.
 fn prefer_large<T>(memory: std::ops::Range<*mut T>) {
     let first = memory.start.addr().next_multiple_of(PAGE);

@@ -29,7 +29,7 @@ const LEAST: usize = 3;
 /// Updates that warm caches and buffers before any is measured.
 const WARM_UP: u64 = 2;
 /// Seconds of a portion of updates where single ones are not timed.
-const PORTION: f64 = 0.02;
+const PORTION: f64 = 0.1;
 /// Updates that a GPU is handed at once: portions are whole numbers of these.
 const TOGETHER: u64 = 8;
 /// How often each product is timed.

@@ -5,6 +5,7 @@
 //! Inflating and checksums are the `zip` crate's, which is shown one entry at a time.
 //! Source: PKWARE, "APPNOTE.TXT — .ZIP file format specification", 4.3 and 4.5.3.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -51,7 +52,8 @@ pub(super) struct Entry {
     packed: u64,
     method: u16,
     flags: u16,
-    checksum: u32,
+    /// The checksum of its bytes when unpacked.
+    pub(super) checksum: u32,
     header_start: u64,
 }
 
@@ -95,13 +97,19 @@ impl<R: Read + Seek> Archive<R> {
             return Err(damaged(format!("`{}` reaches into the directory", entry.name)));
         }
         self.file.seek(SeekFrom::Start(start)).map_err(|_| damaged("the file ends early"))?;
-        let mut stream = Cursor::new(entry.plain_header()).chain(&mut self.file);
+        let over = Cell::new(false);
+        let rest = Until { file: &mut self.file, over: &over };
+        let mut stream = Cursor::new(entry.plain_header()).chain(rest);
         let options = ZipReadOptions::new()
             .override_compressed_size(entry.packed)
             .override_uncompressed_size(entry.size)
             .override_crc(entry.checksum);
         match read_zipfile_from_stream_with_options(&mut stream, options) {
-            Ok(Some(mut reader)) => take(&mut reader, entry),
+            Ok(Some(mut reader)) => {
+                let taken = take(&mut reader, entry);
+                over.set(true);
+                taken
+            }
             _ => Err(damaged(format!("`{}` cannot be unpacked", entry.name))),
         }
     }
@@ -118,6 +126,18 @@ impl<R: Read + Seek> Archive<R> {
     /// Compares every entry with its own header, so that a damaged name is no other key.
     pub(super) fn check_headers(&mut self) -> Result<()> {
         self.entries.iter().try_for_each(|entry| entry.data_start(&mut self.file).map(drop))
+    }
+}
+
+/// A file that ends once it is over: the `zip` crate reads whatever is left of an entry in the end.
+struct Until<'a, R> {
+    file: &'a mut R,
+    over: &'a Cell<bool>,
+}
+
+impl<R: Read> Read for Until<'_, R> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        if self.over.get() { Ok(0) } else { self.file.read(bytes) }
     }
 }
 

@@ -7,6 +7,7 @@
 mod chunks;
 mod watched;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ use hdf5_reader::{
 use rayon::prelude::*;
 
 use super::door::{self, narrowed};
-use super::memory;
 use super::npy::{self, Header, Item};
+use super::{memory, straight};
 use crate::error::{Error, Result};
 use watched::{Watched, place_of};
 
@@ -43,7 +44,8 @@ const DAMAGED: &str = "the file is cut or damaged; copy or save it again";
 /// An HDF5 file that is open for reading.
 pub(super) struct Hdf5 {
     root: Group,
-    storage: DynStorage,
+    /// The file, where it is one.
+    file: Option<File>,
     /// The largest array that is read, in bytes.
     largest: u64,
     /// Whether there is enough to read for two threads.
@@ -56,8 +58,9 @@ impl Hdf5 {
         let file = door::open_file(path)?;
         let unreadable = |error| Error::input(format!("cannot read the file: {error}"));
         let size = file.metadata().map_err(unreadable)?.len();
+        let again = file.try_clone().map_err(unreadable)?;
         let storage = FileStorage::from_file(file).map_err(|error| refused("the file", &error))?;
-        Self::new(Arc::new(storage), size)
+        Ok(Self { file: Some(again), ..Self::new(Arc::new(storage), size)? })
     }
 
     /// Opens `size` bytes.
@@ -74,8 +77,7 @@ impl Hdf5 {
             ..OpenOptions::default()
         };
         let refused = |error| refused("the file", &error);
-        let file =
-            Hdf5File::from_storage_with_options(Arc::clone(&storage), options).map_err(refused)?;
+        let file = Hdf5File::from_storage_with_options(storage, options).map_err(refused)?;
         let end = file.superblock().eof_address;
         if end > size {
             return Err(Error::input(format!(
@@ -84,7 +86,7 @@ impl Hdf5 {
             .hint(DAMAGED));
         }
         let root = file.root_group().map_err(refused)?;
-        Ok(Self { root, storage, largest, large: size > LARGE })
+        Ok(Self { root, file: None, largest, large: size > LARGE })
     }
 
     /// Does both, at the same time where the file is large.
@@ -147,11 +149,12 @@ impl Hdf5 {
         if chunks::fill(array, key, &mut values, size)? {
             return Ok((values, rows, size));
         }
-        let start = blocks.plain_start()?;
-        let fill = |(index, target): (usize, &mut [f32])| match start {
-            Some(start) => self.copy(&blocks, start, index, target),
-            None => blocks.read(index * blocks.rows, target),
-        };
+        if let (Some(file), Some(start)) = (&self.file, blocks.plain_start()?) {
+            let failed = |error| refused(key, &Cause::Io(error));
+            straight::fill(file, start, &mut values, |(), _| {}).map_err(failed)?;
+            return Ok((values, rows, size));
+        }
+        let fill = |(index, target): (usize, &mut [f32])| blocks.read(index * blocks.rows, target);
         let block = blocks.rows * size;
         if self.large && bytes > LARGE as usize {
             // The first complaint in the order of the rows, whichever block was read first.
@@ -161,23 +164,6 @@ impl Hdf5 {
             values.chunks_mut(block).enumerate().try_for_each(fill)?;
         }
         Ok((values, rows, size))
-    }
-
-    /// Copies block `index` of rows that lie together from byte `start` on.
-    fn copy(
-        &self,
-        blocks: &Blocks<'_>,
-        start: u64,
-        index: usize,
-        target: &mut [f32],
-    ) -> Result<()> {
-        let at = start + 4 * (index * blocks.rows * blocks.shape[1]) as u64;
-        let bytes = self.storage.read_range(at, 4 * target.len());
-        let bytes = bytes.map_err(|error| refused(blocks.key, &error))?;
-        for (target, &number) in target.iter_mut().zip(bytes.as_chunks::<4>().0) {
-            *target = f32::from_le_bytes(number);
-        }
-        Ok(())
     }
 }
 

@@ -21,6 +21,7 @@ pub mod npz;
 pub mod sampler;
 mod selection;
 mod store;
+mod straight;
 
 pub use door::{Choices, Format, Loaded, Opened, Rows, load, open, open_sample};
 pub use features::Features;

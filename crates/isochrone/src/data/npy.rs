@@ -7,18 +7,23 @@
 
 mod header;
 
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc::sync_channel;
 
 pub(super) use header::{Header, header, not_a_matrix};
 
+use crc32fast::Hasher as Checksum;
+
+use super::store::read_at;
+use super::{memory, straight};
 use crate::error::{Error, Result};
 use crate::pages;
 
 /// Bytes decoded at a time; a multiple of every item size.
 const CHUNK: usize = 1 << 16;
-/// Numbers from which on two threads read an array.
-const MANY: usize = 1 << 18;
+/// Numbers from which on several threads read an array.
+pub(super) const MANY: usize = 1 << 18;
 /// Bytes handed from one of them to the other at a time; a multiple of a number's.
 const BLOCK: usize = 1 << 18;
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -80,6 +85,28 @@ pub(super) fn numbers(reader: &mut dyn Read, header: &Header, key: &str) -> Resu
         return Ok(values);
     }
     piped(reader, values, header.count, key)
+}
+
+/// Reads the numbers of an array of 32-bit floats that lies unpacked in a file, `size` bytes from byte
+/// `start` on, by all threads; its bytes must have the checksum.
+pub(super) fn straight(
+    file: &File,
+    (start, size, checksum): (u64, u64, u32),
+    header: &Header,
+    key: &str,
+) -> Result<Vec<f32>> {
+    let before = size - 4 * header.count as u64;
+    let mut bytes = vec![0; before as usize];
+    read_at(file, &mut bytes, start).map_err(|error| unreadable(key, error))?;
+    let mut values = memory::zeros(header.count, key)?;
+    let parts = straight::fill(file, start + before, &mut values, Checksum::update);
+    let mut sum = Checksum::new();
+    sum.update(&bytes);
+    parts.map_err(|error| unreadable(key, error))?.iter().for_each(|part| sum.combine(part));
+    if sum.finalize() == checksum {
+        return Ok(values);
+    }
+    Err(unreadable(key, std::io::Error::other("invalid checksum")))
 }
 
 /// Reads and unpacks on this thread and puts the numbers in their place on another: that is where

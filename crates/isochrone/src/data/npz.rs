@@ -7,6 +7,7 @@
 
 mod write;
 
+use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
@@ -52,17 +53,20 @@ pub(super) fn read_rows(path: &Path, notes: &mut Vec<String>) -> Result<Rows> {
     // Two handles: arrays are unpacked on two threads.
     let mut archive = Archive::open(path)?;
     let mut other = archive.again(super::door::open_file(path)?);
-    read_archive(&mut archive, &mut other, notes)
+    read_archive(&mut archive, &mut other, Some(&super::door::open_file(path)?), notes)
 }
 
-/// Reads states by one handle of an archive and, at the same time, all else by the other.
+/// Reads states by one handle of an archive and, at the same time, all else by the other; states that
+/// lie unpacked in `file` are read from there.
 fn read_archive<R: Read + Seek + Send>(
     archive: &mut Archive<R>,
     other: &mut Archive<R>,
+    file: Option<&File>,
     notes: &mut Vec<String>,
 ) -> Result<Rows> {
     let states_key = check(archive)?;
-    let (states, beside) = rayon::join(|| read_matrix(archive, states_key), || Beside::read(other));
+    let (states, beside) =
+        rayon::join(|| read_matrix(archive, states_key, file), || Beside::read(other));
     let states = states?.noted(states_key, notes);
     let Beside { actions, ends, valid } = beside?;
     let Matrix { values: actions, size: action_size, whole, .. } = match actions {
@@ -131,7 +135,8 @@ struct Beside {
 impl Beside {
     fn read<R: Read + Seek>(archive: &mut Archive<R>) -> Result<Self> {
         let has = |archive: &Archive<R>, key| find(archive, key).is_some();
-        let actions = has(archive, ACTIONS).then(|| read_matrix(archive, ACTIONS)).transpose()?;
+        let actions =
+            has(archive, ACTIONS).then(|| read_matrix(archive, ACTIONS, None)).transpose()?;
         let ends = read_flags(archive, TERMINALS)?;
         let valid = has(archive, VALIDS).then(|| read_flags(archive, VALIDS)).transpose()?;
         Ok(Self { actions, ends, valid })
@@ -233,16 +238,26 @@ fn index<R: Read + Seek>(archive: &Archive<R>, key: &str) -> Result<usize> {
     find(archive, key).ok_or_else(|| absent(archive, key))
 }
 
-fn read_matrix<R: Read + Seek>(archive: &mut Archive<R>, key: &str) -> Result<Matrix> {
+fn read_matrix<R: Read + Seek>(
+    archive: &mut Archive<R>,
+    key: &str,
+    file: Option<&File>,
+) -> Result<Matrix> {
     let index = index(archive, key)?;
+    let plain = file.zip(archive.plain_start(index)?);
     archive.read(index, |reader, entry| {
         let header = npy::header(reader, key, entry.size)?;
         let (rows, size, whole) = shape_of(&header, key)?;
         let wide = header.item == npy::Item::Float64;
-        let values = if whole {
-            npy::wide(reader, &header, key)?.into_iter().map(|value| value as f32).collect()
-        } else {
-            npy::numbers(reader, &header, key)?
+        let many = header.item == npy::Item::Float32 && header.count >= npy::MANY;
+        let values = match plain.filter(|_| many) {
+            Some((file, start)) => {
+                npy::straight(file, (start, entry.size, entry.checksum), &header, key)?
+            }
+            None if whole => {
+                npy::wide(reader, &header, key)?.into_iter().map(|value| value as f32).collect()
+            }
+            None => npy::numbers(reader, &header, key)?,
         };
         Ok(Matrix { values, rows, size, wide, whole })
     })

@@ -112,13 +112,15 @@ impl Table {
     }
 }
 
+/// Reads all of `bytes` from byte `at` on, whatever else is read by the same handle.
 #[cfg(unix)]
-fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+pub(super) fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
 }
 
+/// As on other systems.
 #[cfg(windows)]
-fn read_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
+pub(super) fn read_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match std::os::windows::fs::FileExt::seek_read(file, bytes, at)? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),

@@ -1,4 +1,4 @@
-//! Matrix products and wide vectors: the one module of the library with `unsafe` blocks.
+//! Matrix products and wide vectors, behind a safe face.
 //!
 //! C ← A B + β C: in single precision with AVX-512 through [`tiles`], otherwise through
 //! `matrixmultiply`. Sums over k run in the same order in both and for any cut of the rows, which are

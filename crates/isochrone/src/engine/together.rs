@@ -156,9 +156,9 @@ impl<E: Lockstep> State<E> {
 }
 
 impl<E: Lockstep> Replica<E> {
-    /// Asks for `count` updates from `step` on.
+    /// Asks for `count` updates from `step` on, once those asked for before are queued.
     pub fn updates(&self, step: u64, count: u64) -> Result<()> {
-        let mut state = self.together.lock();
+        let mut state = self.caught_up()?;
         state.runs[self.at].asked = Some(step + count);
         let done = state.advance();
         state.failed |= done.is_err();
@@ -225,7 +225,7 @@ impl<E: Lockstep> Replica<E> {
         state.stop.filter(|(at, _)| step >= *at).map(|(_, signal)| signal)
     }
 
-    /// Waits until everything asked for is done.
+    /// Waits until the executor was asked for everything this run has asked for.
     fn caught_up(&self) -> Result<MutexGuard<'_, State<E>>> {
         let mut state = self.together.lock();
         loop {

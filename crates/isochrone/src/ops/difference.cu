@@ -45,6 +45,17 @@ extern "C" __global__ void difference_gather(const float* from, const float* to,
     put(own(target, stride) + at, start ? sum : -sum, keep);
 }
 
+// Adds the sums that portions of the pairs gave, in order.
+extern "C" __global__ void difference_total_large(const float* parts, float* target, int keep, int count,
+                                            int portions, long long stride) {
+    int at = first_index();
+    if (at >= count) return;
+    parts = own(parts, stride) + at;
+    float sum = 0.0f;
+    for (int portion = 0; portion < portions; portion++) sum += parts[portion * count];
+    put(own(target, stride) + at, sum, keep);
+}
+
 extern "C" __global__ void difference_squares(const float* raw, float* weights, int count,
                                               long long stride) {
     int at = first_index();

@@ -9,7 +9,7 @@ mod kernels;
 
 use super::{DeepNorm, LANES, PqeLh, WideNorm, lanes, transpose};
 use crate::engine::{
-    Backward, Forward, Kernels, Operation, Parameter, Program, Scalar, Value, wide_kernel,
+    Backward, Forward, Kernels, Operation, Parameter, Program, Scalar, Threads, Value, wide_kernel,
 };
 
 /// One number for each of a block of pairs.
@@ -105,7 +105,7 @@ impl DifferenceHead {
         let width = self.width();
         let columns = ends[1].len() / width;
         let mut across = vec![T::ZERO; width * lanes(columns)];
-        transpose(ends[1], width, &mut across, lanes(columns));
+        transpose(&Threads::default(), ends[1], width, &mut across, lanes(columns));
         let mut room = vec![T::ZERO; (width + self.room()) * LANES];
         for (from, out) in ends[0].chunks_exact(width).zip(out.chunks_exact_mut(columns)) {
             row(*self, weights, from, &across, &mut room, out);
@@ -400,7 +400,7 @@ impl<T: Scalar> Operation<T> for Distances {
             }
             return;
         }
-        transpose(to, width, across, lanes(self.columns));
+        transpose(run.threads, to, width, across, lanes(self.columns));
         let (across, share) = (&*across, self.share());
         let length = self.parts().iter().sum::<usize>();
         // The third slice is not used; an empty one would end the walk at once.

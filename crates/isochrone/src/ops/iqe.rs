@@ -9,7 +9,7 @@ mod kernels;
 
 use super::{LANES, lanes, transpose};
 use crate::engine::{
-    Backward, Forward, Kernels, Operation, Parameter, Program, Scalar, Value, wide_kernel,
+    Backward, Forward, Kernels, Operation, Parameter, Program, Scalar, Threads, Value, wide_kernel,
 };
 
 /// The shape of a head: groups of intervals.
@@ -105,7 +105,7 @@ impl Iqe {
         let width = self.width();
         let columns = to.len() / width;
         let mut across = vec![T::ZERO; width * lanes(columns)];
-        transpose(to, width, &mut across, lanes(columns));
+        transpose(&Threads::default(), to, width, &mut across, lanes(columns));
         let (mut order, mut spread, mut picks) =
             (vec![0; width], vec![T::ZERO; columns], vec![0; columns]);
         for (out, from) in out.chunks_exact_mut(columns).zip(from.chunks_exact(width)) {
@@ -267,7 +267,7 @@ impl<T: Scalar> Operation<T> for Pairwise {
             );
             return;
         }
-        transpose(to, width, across, lanes(columns));
+        transpose(run.threads, to, width, across, lanes(columns));
         let across = &*across;
         run.threads.parts3(
             (run.output, ROWS * columns),

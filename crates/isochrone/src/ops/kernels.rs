@@ -32,7 +32,7 @@ const DIFFERENCES: [DifferenceHead; 3] = [
 ];
 
 impl Bench {
-    fn new() -> Self {
+    fn new(batch: usize) -> Self {
         let mut parameters = Parameters::default();
         let arena = parameters.arena("free");
         let mut one = |rows: usize, columns: usize| {
@@ -47,7 +47,7 @@ impl Bench {
         let sizes = |head: DifferenceHead| [head.raw(), head.free()].into_iter().filter(|&n| n > 0);
         let heads =
             DIFFERENCES.map(|head| (head, sizes(head).map(|size| one(1, size)).collect())).to_vec();
-        let program = Program::new(parameters, BATCH, STATE, 3);
+        let program = Program::new(parameters, batch, STATE, 3);
         Self { program, arena, layers, mix, heads, terms: Vec::new() }
     }
 
@@ -198,17 +198,22 @@ impl Bench {
 
     /// A program with every operation in it that has kernels.
     fn everything() -> Program<f32> {
-        let mut bench = Self::new();
+        let mut bench = Self::new(BATCH);
         bench.layers();
         bench.heads();
         bench.critics();
         bench.policies();
         bench.values();
         bench.choices();
-        let loss = bench.program.combine(&bench.terms);
+        bench.end()
+    }
+
+    /// The program whose one loss is the sum of everything declared.
+    fn end(mut self) -> Program<f32> {
+        let loss = self.program.combine(&self.terms);
         let window = Window { from: 0, until: 10 };
-        bench.program.descend("all", loss, &[(bench.arena, Adam::default())], window);
-        bench.program
+        self.program.descend("all", loss, &[(self.arena, Adam::default())], window);
+        self.program
     }
 }
 
@@ -288,4 +293,17 @@ fn every_operation_has_kernels_and_every_launch_fits_its_kernel() {
         .collect();
     assert!(launches.iter().any(|launch| launch.0 == "tiles_gradient"), "small products are tiles");
     assert!(unused.is_empty(), "kernels that nothing launches: {unused:?}");
+}
+
+#[test]
+fn gradients_of_weights_over_many_pairs_are_added_up_in_portions() {
+    let totals = |batch: usize| {
+        let mut bench = Bench::new(batch);
+        bench.heads();
+        let program = bench.end();
+        let launches = fit(&program, &known(&program));
+        launches.iter().filter(|launch| launch.0 == "difference_total_large").count()
+    };
+    // Of all pairs: one of PQE, one of the wide norm, two inner and three outer of the deep norm.
+    assert_eq!([totals(256), totals(257)], [0, 7]);
 }

@@ -360,17 +360,18 @@ impl<T: Scalar> Operation<T> for Layer {
             scale_by_slope(rows, &told[part * ROWS * outputs..][..rows.len()], activation);
         });
         let (input, threads) = (run.input(0), run.threads);
-        if let Some(target) = run.parameter_gradient(1) {
-            threads.parts(target, COLUMNS, |part, sum| {
-                add_columns(sum, gradient, outputs, part * COLUMNS);
-            });
-        }
         let keep = |fresh: bool| if fresh { T::ZERO } else { T::ONE };
         let (keep_weight, keep_input) = (keep(run.fresh_parameter), keep(run.fresh_input));
         if let Some(target) = run.parameter_gradient(0) {
             let shape = Product { m: inputs, k: self.rows, n: outputs };
             let (left, right) = (Side::Across(input), Side::Plain(&*gradient));
             multiply(threads, shape, left, right, keep_weight, target, |_, _| {});
+        }
+        // The product before left all rows in the cache of every core.
+        if let Some(target) = run.parameter_gradient(1) {
+            threads.parts(target, COLUMNS, |part, sum| {
+                add_columns(sum, gradient, outputs, part * COLUMNS);
+            });
         }
         if let Some((target, weight)) = run.input_gradient_beside(0, 0) {
             let shape = Product { m: self.rows, k: outputs, n: inputs };

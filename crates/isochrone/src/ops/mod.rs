@@ -57,6 +57,8 @@ pub use push::Push;
 pub(crate) use sphere::to_sphere;
 pub use wide_norm::WideNorm;
 
+use crate::engine::{Scalar, Threads};
+
 /// Lanes that head kernels work on at once: pairs of one row side by side.
 pub(crate) const LANES: usize = 64;
 
@@ -65,13 +67,25 @@ pub(crate) fn lanes(columns: usize) -> usize {
     columns.div_ceil(LANES) * LANES
 }
 
+/// Rows and columns that are transposed together, while they are in the first cache.
+const SQUARE: usize = 16;
+
 /// Writes the transpose of rows × columns `numbers` into `across`, whose rows are `stride` long.
-pub(crate) fn transpose<T: Copy>(numbers: &[T], columns: usize, across: &mut [T], stride: usize) {
-    for (row, from) in numbers.chunks_exact(columns).enumerate() {
-        for (column, &number) in from.iter().enumerate() {
-            across[column * stride + row] = number;
+pub(crate) fn transpose<T: Scalar>(
+    threads: &Threads,
+    numbers: &[T],
+    columns: usize,
+    across: &mut [T],
+    stride: usize,
+) {
+    threads.parts(across, SQUARE * stride, |part, lines| {
+        for (square, rows) in numbers.chunks(SQUARE * columns).enumerate() {
+            for (at, line) in lines.chunks_mut(stride).enumerate() {
+                let column = rows.iter().skip(part * SQUARE + at).step_by(columns);
+                line[square * SQUARE..].iter_mut().zip(column).for_each(|(to, &from)| *to = from);
+            }
         }
-    }
+    });
 }
 
 #[cfg(test)]

@@ -18,7 +18,9 @@ use backward::{Pairs, ends_backward, starts_backward, weigh, whole};
 use narrow::{NARROW, NarrowPairs, narrow_ends, narrow_row, narrow_starts};
 
 use super::{LANES, lanes, transpose};
-use crate::engine::{Backward, Forward, Kernels, Operation, Program, Scalar, Value, wide_kernel};
+use crate::engine::{
+    Backward, Forward, Kernels, Operation, Program, Scalar, Threads, Value, wide_kernel,
+};
 
 /// The shape of a head: components, each with coordinates for the maximum and for the norm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +97,7 @@ impl Mrn {
         let columns = to.len() / width;
         let stride = stride_of(columns);
         let mut across = vec![T::ZERO; width * stride];
-        transpose(to, width, &mut across, stride);
+        transpose(&Threads::default(), to, width, &mut across, stride);
         let (mut norms, mut picks) =
             (vec![T::ZERO; self.components * stride], vec![0; self.components * stride]);
         for (out, from) in out.chunks_exact_mut(columns).zip(from.chunks_exact(width)) {
@@ -290,7 +292,7 @@ impl<T: Scalar> Operation<T> for Pairwise {
         let (width, stride) = (shape.width(), stride_of(columns));
         let (from, to) = (run.input(0), run.input(1));
         let (across, kept) = run.saved.split_at_mut(width * stride);
-        transpose(to, width, across, stride);
+        transpose(run.threads, to, width, across, stride);
         let (across, norms) = (&*across, &mut kept[rows * stride..]);
         if shape.is_narrow() {
             run.threads.parts(run.output, columns, |row, distances| {

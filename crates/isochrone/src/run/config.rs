@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::algorithms;
-use crate::data::{Features, Memory, Scaling};
+use crate::data::{Dataset, Features, Memory, Scaling};
 use crate::error::{Error, Result, nearest};
-use crate::plan;
+use crate::model::Model;
+use crate::plan::{self, Graph};
 use crate::simulate::World;
 use crate::train::Settings;
 
@@ -247,11 +248,15 @@ impl RunConfig {
         self.discount.or_else(of_world).unwrap_or(FILE_DISCOUNT)
     }
 
-    /// How the graph planner is built and followed.
-    pub fn planner(&self) -> plan::Settings {
+    /// The graph planner over `dataset` with the distance of `model`, built and followed as set here.
+    ///
+    /// # Errors
+    /// States of another size than the model's, or a model without a distance.
+    pub fn graph<'m>(&self, model: &'m Model, dataset: &Dataset) -> Result<Graph<'m, Model>> {
+        model.need_distance()?;
         let usual = plan::Settings::default();
         let waypoint = self.evaluation.waypoint.unwrap_or(usual.waypoint);
-        plan::Settings { waypoint, ..usual }
+        Graph::new(model, dataset, plan::Settings { waypoint, ..usual })
     }
 
     /// The config without what decides no result: a run may go on with another of these.

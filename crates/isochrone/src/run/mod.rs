@@ -409,8 +409,6 @@ impl Session<'_> {
         let mut since = (Instant::now(), self.trainer.step());
         while self.trainer.step() < settings.steps {
             self.trainer.updates(self.next_stop())?;
-            // Updates that ran far ahead would keep a signal waiting, and a core busy.
-            self.trainer.catch_up()?;
             let step = self.trainer.step();
             let last = step == settings.steps;
             if due(step, settings.log_every) || last {

@@ -354,7 +354,7 @@ mod tests {
     fn wrong_keys_and_names_are_met_with_the_nearest_one() {
         let text = complaint("discout = 0.9\ntransitions = [{ from = 0, to = 0 }]");
         assert!(text.starts_with("unknown key `discout` in `"), "{text}");
-        assert!(text.ends_with("hint: did you mean `discount`?"), "{text}");
+        assert!(text.contains("hint: did you mean `discount`? expected one of "), "{text}");
         let text = complaint(
             "discount = 0.9\ntransitions = [{ from = 0, to = 0 }, { from = 0, to = 0, prob = 1 }]",
         );
@@ -364,7 +364,7 @@ mod tests {
              transitions = [{ from = 'home', to = 'ofice' }]",
         );
         assert!(text.starts_with("transition 1 knows no state `ofice`"), "{text}");
-        assert!(text.ends_with("did you mean `office`?"), "{text}");
+        assert!(text.contains("did you mean `office`? expected one of "), "{text}");
     }
 
     #[test]

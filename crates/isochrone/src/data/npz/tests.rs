@@ -65,7 +65,7 @@ fn pack(method: CompressionMethod, arrays: &[(&str, npy::Item, &[usize], &[u8])]
 fn read_bytes(bytes: &[u8]) -> Result<Dataset> {
     let mut archive = Archive::new(io::Cursor::new(bytes))?;
     let mut other = archive.again(io::Cursor::new(bytes));
-    read_archive(&mut archive, &mut other, &mut Vec::new())?.check()
+    read_archive(&mut archive, &mut other, None, &mut Vec::new())?.check()
 }
 
 fn stored(arrays: &[(&str, npy::Item, &[usize], &[u8])]) -> Vec<u8> {
@@ -81,6 +81,24 @@ fn files_of_numpy_are_read_plain_packed_and_wide() {
     let bench = Bench::new();
     for (name, bytes) in [("plain", PLAIN), ("packed", COMPRESSED), ("wide", FLOAT64)] {
         assert_eq!(bench.read(bytes).unwrap(), expected(), "{name}");
+    }
+}
+
+#[test]
+fn many_plain_numbers_are_read_and_a_flipped_bit_among_them_is_noticed() {
+    let (rows, bench) = (npy::MANY / 2 + 1, Bench::new());
+    let values: Vec<f32> = (0..2 * rows).map(|at| at as f32).collect();
+    let mut ends = vec![0; rows];
+    ends[rows - 1] = 1;
+    let states = ("states", npy::Item::Float32, &[rows, 2][..], &floats(&values)[..]);
+    let mut bytes = stored(&[states, ("terminals", npy::Item::Bool, &[rows], &ends)]);
+    assert_eq!(bench.read(&bytes).unwrap(), Dataset::new(values, 2, None, &[rows]).unwrap());
+    let (first, last) = (200, 8 * rows);
+    for place in [first, first + last / 2, last] {
+        bytes[place] ^= 4;
+        let text = bench.complaint(&bytes);
+        assert!(text.contains("`states` cannot be read: invalid checksum"), "{text}");
+        bytes[place] ^= 4;
     }
 }
 

@@ -1,11 +1,11 @@
 //! Runs a program on a GPU: the face of the CPU's executor, with draws and all replicas inside.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::device::Gpu;
 use super::graph::{Graph, issue};
 use super::layout::{Layout, kernels};
-use super::machine::Machine;
+use super::machine::{Machine, Mark};
 use super::memory::{Block, Buffer, Places};
 use super::optimizer::{self, Optimizer, OptimizerPlaces};
 use super::products::{Precision, Products};
@@ -19,6 +19,11 @@ use crate::error::Result;
 
 /// Updates of one graph where many are asked for.
 const TOGETHER: u64 = 8;
+
+/// Updates between two marks in the queue, and how many marks may lie ahead of the GPU: a caller that
+/// asks for more waits, but not until the queue is empty.
+const MARKED: u64 = 64;
+const MOST_MARKS: usize = 2;
 
 /// Runs a program on a GPU, once for every seed.
 pub struct CudaExecutor {
@@ -35,8 +40,11 @@ pub struct CudaExecutor {
     held_out: Option<Drawing>,
     pub(super) block: Block,
     note: Option<String>,
-    /// The step on the GPU's clock.
+    /// The step on the GPU's clock, once the queue is done.
     step: u64,
+    /// Places in the queue that the GPU has perhaps not reached, and updates after the last of them.
+    marks: VecDeque<Mark>,
+    unmarked: u64,
     pub(super) machine: Machine,
 }
 
@@ -80,6 +88,8 @@ impl CudaExecutor {
             block,
             note,
             step: 0,
+            marks: VecDeque::new(),
+            unmarked: 0,
             machine,
             program,
         };
@@ -155,6 +165,20 @@ impl CudaExecutor {
             self.graphs[&(plan, together)].launch(&self.machine)?;
             self.step += together;
             left -= together;
+            self.keep_pace(together)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that so many updates were queued, and waits where too many are.
+    fn keep_pace(&mut self, queued: u64) -> Result<()> {
+        self.unmarked += queued;
+        if self.unmarked >= MARKED {
+            self.unmarked = 0;
+            self.marks.push_back(self.machine.mark()?);
+        }
+        if self.marks.len() > MOST_MARKS {
+            self.marks.pop_front().map_or(Ok(()), |mark| mark.wait())?;
         }
         Ok(())
     }

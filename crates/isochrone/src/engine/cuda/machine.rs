@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use cudarc::driver::result::{self, DriverError};
-use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, sys};
+use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStream, sys};
 use cudarc::nvrtc::Ptx;
 
 use super::compiler;
@@ -20,6 +20,16 @@ pub(super) struct Machine {
     stream: Arc<CudaStream>,
     module: Arc<CudaModule>,
     functions: RefCell<HashMap<&'static str, CudaFunction>>,
+}
+
+/// A place in the queue.
+pub(super) struct Mark(CudaEvent);
+
+impl Mark {
+    /// Waits until everything before it is done.
+    pub fn wait(&self) -> Result<()> {
+        self.0.synchronize().map_err(broken)
+    }
 }
 
 /// The shape of a launch: blocks and the threads of each.
@@ -98,6 +108,13 @@ impl Machine {
     /// Waits until everything queued is done.
     pub fn wait(&self) -> Result<()> {
         self.stream.synchronize().map_err(broken)
+    }
+
+    /// Marks what is queued by now.
+    pub fn mark(&self) -> Result<Mark> {
+        // Who waits for it leaves its core to others.
+        let blocking = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC;
+        self.stream.record_event(Some(blocking)).map(Mark).map_err(broken)
     }
 
     /// Takes so many bytes, all zeros.

@@ -210,3 +210,52 @@ extern "C" __global__ void tiles_gate(float* gradient, const float* told, int co
             gradient[rest] = told[rest] > 0.0f ? gradient[rest] : 0.0f;
     }
 }
+
+// The same, with the sums of every 32 rows of what is left. A block has 128 columns of 32 rows; four
+// columns and four rows a thread.
+extern "C" __global__ void __launch_bounds__(256)
+    tiles_gate_sums(float* gradient, const float* told, float* parts, int rows, int width,
+                    long long stride) {
+    __shared__ float4 sums[8][32];
+    int inside = threadIdx.x & 31, lane = threadIdx.x >> 5, column = 4 * (blockIdx.x * 32 + inside);
+    long long first = (long long)(blockIdx.y * 32 + lane) * width + column;
+    gradient = own(gradient, stride) + first;
+    told = own(told, stride) + first;
+    float4 g[4], z[4], sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        bool valid = column < width && blockIdx.y * 32 + lane + 8 * k < rows;
+        g[k] = valid ? *(const float4*)(gradient + 8 * k * width) : sum;
+        z[k] = valid ? *(const float4*)(told + 8 * k * width) : sum;
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        g[k].x = z[k].x > 0.0f ? g[k].x : 0.0f;
+        g[k].y = z[k].y > 0.0f ? g[k].y : 0.0f;
+        g[k].z = z[k].z > 0.0f ? g[k].z : 0.0f;
+        g[k].w = z[k].w > 0.0f ? g[k].w : 0.0f;
+        if (column < width && blockIdx.y * 32 + lane + 8 * k < rows)
+            *(float4*)(gradient + 8 * k * width) = g[k];
+        sum.x += g[k].x, sum.y += g[k].y, sum.z += g[k].z, sum.w += g[k].w;
+    }
+    sums[lane][inside] = sum;
+    __syncthreads();
+    if (lane || column >= width) return;
+    for (int other = 1; other < 8; other++) {
+        float4 more = sums[other][inside];
+        sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
+    }
+    *(float4*)(own(parts, stride) + blockIdx.y * width + column) = sum;
+}
+
+// Adds those sums to the gradient of a bias, in order.
+extern "C" __global__ void tiles_bias(const float* parts, float* bias, int keep, int count, int width,
+                                      long long stride) {
+    int column = first_index();
+    if (column >= width) return;
+    parts = own(parts, stride) + column;
+    float sum = 0.0f;
+#pragma unroll 8
+    for (int part = 0; part < count; part++) sum += parts[part * width];
+    put(own(bias, stride) + column, sum, keep);
+}

@@ -2,7 +2,8 @@
 //!
 //! cuBLASLt splits work for whole GPUs; a product of 256 × 512 × 512 leaves most of one idle. Tiles of
 //! 32 × 32 with k shared among the warps of a block take two thirds of its time. The rule by which
-//! a product becomes tiles is a function of shapes alone, so the same run gives the same bits.
+//! a product becomes tiles is a function of shapes alone, so the same run gives the same bits. A gate
+//! that follows no tiles finds on its way the sums of rows that the bias needs.
 
 use std::ops::Range;
 
@@ -15,6 +16,8 @@ pub(super) const SOURCE: &str = include_str!("tiles.cu");
 
 /// The kernel that leaves of a gradient what an output was positive for.
 const GATE: &str = "tiles_gate";
+/// The kernel that adds the rows of a gradient to that of a bias.
+const BIAS: &str = "linear_bias";
 
 /// Rows and columns of a tile, threads of a block and bytes of shared memory it works in.
 const SIDE: usize = 32;
@@ -59,6 +62,45 @@ pub(super) fn replace(launches: &mut Vec<Launch>, rules: &Rules) {
     }
     let mut fused = fused.into_iter();
     launches.retain(|_| !fused.next().unwrap_or(false));
+    join_sums(launches);
+}
+
+/// Lets the gates that stayed alone find the sums of rows that a bias needs of the same gradient.
+fn join_sums(launches: &mut [Launch]) {
+    for at in 0..launches.len() {
+        let Work::Kernel { name: GATE, arguments, .. } = &launches[at].work else { continue };
+        let (Argument::Write(gated), Argument::Read(told)) = (arguments[0], arguments[1]) else {
+            continue;
+        };
+        let bias = |launch: &Launch| match &launch.work {
+            Work::Kernel { name: BIAS, arguments, .. } => arguments[0] == Argument::Read(gated),
+            _ => false,
+        };
+        let later = || launches.iter().enumerate().skip(at + 1);
+        let end = later().find(|(_, launch)| bias(launch) || launch.changes(&gated.range()));
+        let Some((end, Work::Kernel { name: BIAS, arguments, .. })) =
+            end.map(|(end, launch)| (end, &launch.work))
+        else {
+            continue;
+        };
+        let [_, bias, keep, Argument::Write(parts), _, Argument::Int(rows), Argument::Int(width)] =
+            arguments[..]
+        else {
+            continue;
+        };
+        let wide = width % 4 == 0 && [gated, told, parts].iter().all(|buffer| buffer.is_aligned());
+        if !wide {
+            continue;
+        }
+        let (count, width) = ((rows as usize).div_ceil(SIDE), width as usize);
+        let sizes = [rows as usize, width, count].map(Argument::size);
+        let parts = parts.part(0, count * width);
+        let gate = [Argument::Write(gated), Argument::Read(told), Argument::Write(parts)];
+        let total = [Argument::Read(parts), bias, keep, sizes[2], sizes[1]];
+        let grid = Grid::blocks(width.div_ceil(4 * SIDE), count, THREADS);
+        launches[at] = Launch::kernel("tiles_gate_sums", grid, &[&gate[..], &sizes[..2]].concat());
+        launches[end] = Launch::kernel("tiles_bias", Grid::over(width), &total);
+    }
 }
 
 /// The kernel of a product; none where cuBLASLt is asked.
@@ -170,6 +212,39 @@ mod tests {
             replace(&mut launches, &rules(1));
             assert_eq!(names(&launches), ["tiles_across", "other", GATE], "{argument:?}");
         }
+    }
+
+    #[test]
+    fn a_gate_of_its_own_finds_the_sums_that_the_bias_needs_unless_the_gradient_changes_before() {
+        let gated = Buffer { offset: 1 << 21, length: 100 * 64 };
+        let told = Buffer { offset: 1 << 22, length: 100 * 64 };
+        let bias = Buffer { offset: 64, length: 64 };
+        let parts = Buffer { offset: 1 << 23, length: 4 * 64 };
+        let sums = |parts: Buffer| {
+            let arguments = [
+                Argument::Read(gated),
+                Argument::Write(bias),
+                Argument::Int(1),
+                Argument::Write(parts),
+                Argument::Write(Buffer::NONE),
+                Argument::size(100),
+                Argument::size(64),
+            ];
+            Launch::kernel(BIAS, Grid::one(32), &arguments)
+        };
+        let other = |argument| Launch::kernel("other", Grid::one(32), &[argument]);
+        let mut launches = vec![gate(gated, told), other(Argument::Read(gated)), sums(parts)];
+        replace(&mut launches, &rules(1));
+        assert_eq!(names(&launches), ["tiles_gate_sums", "other", "tiles_bias"]);
+        assert!(launches[2].follows(&launches[0]) && !launches[2].follows(&launches[1]));
+        assert!(launches[1].follows(&launches[0]));
+        let mut launches = vec![gate(gated, told), other(Argument::Write(gated)), sums(parts)];
+        replace(&mut launches, &rules(1));
+        assert_eq!(names(&launches), [GATE, "other", BIAS]);
+        let odd = Buffer { offset: parts.offset + 1, ..parts };
+        let mut launches = vec![gate(gated, told), sums(odd)];
+        replace(&mut launches, &rules(1));
+        assert_eq!(names(&launches), [GATE, BIAS]);
     }
 
     #[test]

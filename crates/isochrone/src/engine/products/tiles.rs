@@ -1,8 +1,10 @@
 //! C ← A B + C in single precision, in tiles of up to 14 × 32 numbers that stay in AVX-512 registers.
 //!
 //! Sums over k run as in `matrixmultiply`: fused from zero over each block of 256, the blocks added
-//! one after the other. So every number has the bits it has there, for any cut of the rows. The right
-//! matrix is packed once for all threads, which then take as many rows as they get to.
+//! one after the other. So every number has the bits it has there, for any cut of the rows. Every
+//! thread takes some rows through all columns, 32 at a time: its first tile copies the block of the
+//! right matrix that the others then find in the first cache. A right matrix that is read across is
+//! packed before, once for all threads.
 
 use std::arch::x86_64::*;
 use std::cell::{Cell, RefCell};
@@ -18,10 +20,12 @@ const WIDE: usize = 2 * LANES;
 const HIGH: usize = 14;
 /// What is summed up before it is added to earlier sums.
 const DEEP: usize = 256;
+/// Rows of the right matrix that are asked for before a tile copies them, to be there in time.
+const AHEAD: usize = 24;
+/// Steps of a tile after which it asks for the next of its rows, and for some of the next block.
+const SPREAD: usize = 16;
 /// Fewer rows are not worth packing the right matrix for.
 const LEAST_ROWS: usize = 32;
-/// Parts of the rows for each thread, so that one that is held up leaves work to others.
-const PARTS: usize = 2;
 /// Rows of a part at most: with their depth they stay in the second cache.
 const MOST_ROWS: usize = 12 * HIGH;
 /// Registers that are packed by one task at least.
@@ -35,6 +39,7 @@ struct Line([f32; LANES]);
 thread_local! {
     /// Room for a packed right matrix, while no product uses it.
     static RIGHT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    /// Room for a block of 32 columns, then the rows of a part.
     static LEFT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -59,8 +64,40 @@ pub(super) unsafe fn multiply(
 ) {
     let Product { m, k, n } = shape;
     assert_eq!(out.len(), m * n, "product of {shape:?}");
+    let mut packed = Vec::new();
+    let panels = if right.column == 1 {
+        Strided { column: WIDE, ..right }
+    } else {
+        packed = RIGHT.take();
+        // SAFETY: as the caller's.
+        unsafe { pack_all(threads, shape, right, &mut packed) };
+        Strided { start: packed.as_ptr().cast(), row: WIDE, column: k * WIDE }
+    };
+    let parts = threads.count() * m.div_ceil(threads.count() * MOST_ROWS);
+    let share = m.div_ceil(parts).max(HIGH.min(m));
+    threads.parts(out, share * n, |part, rows| {
+        let first = part * share;
+        let part = Product { m: rows.len() / n, k, n };
+        // SAFETY: the rows are rows of the left matrix; the right one has the panels.
+        unsafe { some_rows(part, left.at(first, 0), panels, keep, rows) };
+        finish(first, rows);
+    });
+    if right.column != 1 {
+        RIGHT.set(packed);
+    }
+}
+
+/// Packs all panels of the right matrix.
+///
+/// # Safety
+/// As of [`multiply`].
+unsafe fn pack_all(
+    threads: &Threads,
+    Product { k, n, .. }: Product,
+    right: Strided<f32>,
+    packed: &mut Vec<Line>,
+) {
     let panel = k * WIDE / LANES;
-    let mut packed = RIGHT.take();
     let length = n.div_ceil(WIDE) * panel;
     if packed.len() < length {
         packed.resize(length, Line([0.0; LANES]));
@@ -73,15 +110,6 @@ pub(super) unsafe fn multiply(
             unsafe { pack_right(right.at(0, column), WIDE.min(n - column), k, room) };
         }
     });
-    let share = m.div_ceil(PARTS * threads.count()).clamp(HIGH.min(m), MOST_ROWS);
-    threads.parts(out, share * n, |part, rows| {
-        let first = part * share;
-        let part = Product { m: rows.len() / n, k, n };
-        // SAFETY: the rows are rows of the left matrix; the right one is packed.
-        unsafe { some_rows(part, left.at(first, 0), &packed[..length], keep, rows) };
-        finish(first, rows);
-    });
-    RIGHT.set(packed);
 }
 
 /// Where strip `at` of `m` rows begins and how high it is: as even as can be.
@@ -91,42 +119,54 @@ fn strip(m: usize, at: usize) -> (usize, usize) {
     (from, to - from)
 }
 
+/// Some rows of the product. Panels of the right matrix lie a column apart, their rows a row.
 #[target_feature(enable = "avx512f")]
 unsafe fn some_rows(
     Product { m, k, n }: Product,
     left: Strided<f32>,
-    packed: &[Line],
+    panels: Strided<f32>,
     keep: bool,
     out: &mut [f32],
 ) {
     LEFT.with_borrow_mut(|room| {
-        let length = (m * k).div_ceil(LANES);
+        let length = DEEP * WIDE / LANES + (m * k).div_ceil(LANES);
         if room.len() < length {
             room.resize(length, Line([0.0; LANES]));
         }
-        let room: *mut f32 = room.as_mut_ptr().cast();
+        let (panel, rows) = room.split_at_mut(DEEP * WIDE / LANES);
+        let (panel, rows) = (panel.as_mut_ptr().cast(), rows.as_mut_ptr().cast::<f32>());
         let strips = m.div_ceil(HIGH);
         // SAFETY: blocks of the depth follow each other, in each the strips, so that a strip of a block
         // begins at `deep * m + from * depth` and all together are `m * k` numbers; tiles begin inside
-        // `out` and are cut to its columns; a panel has k times 32 packed numbers.
+        // `out` and are cut to its columns; the panel has room for a block.
         unsafe {
             for (deep, depth) in blocks(k) {
                 for at in 0..strips {
                     let (from, high) = strip(m, at);
-                    let room = room.add(deep * m + from * depth);
-                    pack_left(left.at(from, deep), high, depth, room);
+                    pack_left(left.at(from, deep), high, depth, rows.add(deep * m + from * depth));
                 }
             }
-            for (panel, right) in packed.chunks_exact(k * WIDE / LANES).enumerate() {
-                let (column, right) = (panel * WIDE, right.as_ptr().cast::<f32>());
+            for column in (0..n).step_by(WIDE) {
                 for (deep, depth) in blocks(k) {
+                    let right = panels.at(deep, column / WIDE);
+                    let next = if deep + depth < k {
+                        right.start.wrapping_add(depth * right.row)
+                    } else {
+                        panels.start.wrapping_add((column / WIDE + 1) * panels.column)
+                    };
+                    let some = SPREAD.div_ceil(strips);
                     for at in 0..strips {
                         let (from, high) = strip(m, at);
-                        let left = room.add(deep * m + from * depth).cast_const();
-                        let factors = Factors { left, right: right.add(deep * WIDE), depth };
+                        let left = rows.add(deep * m + from * depth).cast_const();
+                        let next = next.wrapping_add(at * (depth / SPREAD) * some * right.row);
+                        let factors = Factors { left, right, panel, depth, next, some };
                         let out = out.as_mut_ptr().add(from * n + column);
                         let place = Place { out, stride: n, wide: WIDE.min(n - column) };
-                        tile_of(high, factors, place, keep || deep > 0);
+                        if at == 0 {
+                            tile_of::<true>(high, factors, place, keep || deep > 0);
+                        } else {
+                            tile_of::<false>(high, factors, place, keep || deep > 0);
+                        }
                     }
                 }
             }
@@ -139,12 +179,17 @@ fn blocks(k: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..k).step_by(DEEP).map(move |deep| (deep, DEEP.min(k - deep)))
 }
 
-/// What a tile is the product of: columns of its height and rows of 32, packed.
+/// What a tile is the product of: packed columns of its height, and rows of up to 32 numbers, which a
+/// tile that copies reads from `right` and leaves in `panel`, and any other finds there. Meanwhile a
+/// tile asks for rows of the next block, `some` at a time from `next` on.
 #[derive(Clone, Copy)]
 struct Factors {
     left: *const f32,
-    right: *const f32,
+    right: Strided<f32>,
+    panel: *mut f32,
     depth: usize,
+    next: *const f32,
+    some: usize,
 }
 
 /// Where a tile lies: its first number, how far its rows lie apart, and its columns.
@@ -156,13 +201,13 @@ struct Place {
 }
 
 #[target_feature(enable = "avx512f")]
-unsafe fn tile_of(high: usize, factors: Factors, place: Place, add: bool) {
+unsafe fn tile_of<const COPIES: bool>(high: usize, factors: Factors, place: Place, add: bool) {
     macro_rules! heights {
         ($($high:literal)*) => {
             // SAFETY: as the caller's.
             match (high, place.wide > LANES) {
-                $(($high, true) => unsafe { tile::<$high, 2>(factors, place, add) },
-                  ($high, false) => unsafe { tile::<$high, 1>(factors, place, add) },)*
+                $(($high, true) => unsafe { tile::<$high, 2, COPIES>(factors, place, add) },
+                  ($high, false) => unsafe { tile::<$high, 1, COPIES>(factors, place, add) },)*
                 _ => unreachable!("a tile of {high} rows"),
             }
         };
@@ -172,26 +217,48 @@ unsafe fn tile_of(high: usize, factors: Factors, place: Place, add: bool) {
 
 /// One tile; its sums stay in registers.
 #[target_feature(enable = "avx512f")]
-unsafe fn tile<const ROWS: usize, const REGISTERS: usize>(
-    Factors { mut left, mut right, depth }: Factors,
+unsafe fn tile<const ROWS: usize, const REGISTERS: usize, const COPIES: bool>(
+    Factors { mut left, right, mut panel, depth, mut next, some }: Factors,
     Place { out, stride, wide }: Place,
     add: bool,
 ) {
     let mut sums = [[_mm512_setzero_ps(); REGISTERS]; ROWS];
-    // SAFETY: the factors have `depth` columns and rows, and the masks end at the tile's columns.
+    let mut source = right.start;
+    // SAFETY: the factors have `depth` columns and rows, and the masks end at the tile's columns. What
+    // is asked for may lie anywhere.
     unsafe {
-        for _ in 0..depth {
-            let mut row = [_mm512_setzero_ps(); REGISTERS];
-            for (at, register) in row.iter_mut().enumerate() {
-                *register = _mm512_load_ps(right.add(at * LANES));
+        for from in (0..depth).step_by(SPREAD) {
+            if from / SPREAD < ROWS {
+                ask::<_MM_HINT_ET0, REGISTERS>(out.wrapping_add(from / SPREAD * stride));
             }
-            for (i, sums) in sums.iter_mut().enumerate() {
-                let x = _mm512_set1_ps(*left.add(i));
-                for (sum, &y) in sums.iter_mut().zip(&row) {
-                    *sum = _mm512_fmadd_ps(x, y, *sum);
+            for _ in 0..some {
+                ask::<_MM_HINT_T1, REGISTERS>(next);
+                next = next.wrapping_add(right.row);
+            }
+            for _ in from..depth.min(from + SPREAD) {
+                let mut row = [_mm512_setzero_ps(); REGISTERS];
+                for (at, register) in row.iter_mut().enumerate() {
+                    let copy = panel.add(at * LANES);
+                    if COPIES {
+                        let mask = first(wide - at * LANES);
+                        *register = _mm512_maskz_loadu_ps(mask, source.wrapping_add(at * LANES));
+                        _mm512_store_ps(copy, *register);
+                    } else {
+                        *register = _mm512_load_ps(copy);
+                    }
                 }
+                if COPIES {
+                    ask::<_MM_HINT_T0, REGISTERS>(source.wrapping_add(AHEAD * right.row));
+                    source = source.wrapping_add(right.row);
+                }
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let x = _mm512_set1_ps(*left.add(i));
+                    for (sum, &y) in sums.iter_mut().zip(&row) {
+                        *sum = _mm512_fmadd_ps(x, y, *sum);
+                    }
+                }
+                (left, panel) = (left.add(ROWS), panel.add(WIDE));
             }
-            (left, right) = (left.add(ROWS), right.add(WIDE));
         }
         for (i, sums) in sums.iter().enumerate() {
             for (at, &sum) in sums.iter().enumerate() {
@@ -202,6 +269,17 @@ unsafe fn tile<const ROWS: usize, const REGISTERS: usize>(
                 _mm512_mask_storeu_ps(place, mask, sum);
             }
         }
+    }
+}
+
+/// Asks for a row of a tile, which is used later: for one line more than its numbers fill, as they
+/// seldom begin with a line.
+#[inline(always)]
+fn ask<const HINT: i32, const REGISTERS: usize>(row: *const f32) {
+    for at in 0..=REGISTERS {
+        let number = row.wrapping_add((at * LANES).min(REGISTERS * LANES - 1));
+        // SAFETY: no address is wrong to ask for.
+        unsafe { _mm_prefetch::<HINT>(number.cast()) };
     }
 }
 
@@ -235,27 +313,18 @@ unsafe fn pack_left(left: Strided<f32>, high: usize, depth: usize, mut room: *mu
     }
 }
 
-/// Packs up to 32 columns, row after row.
+/// Packs up to 32 columns that are read across, row after row.
 #[target_feature(enable = "avx512f")]
 unsafe fn pack_right(right: Strided<f32>, wide: usize, depth: usize, room: &mut [Line]) {
-    for half in 0..wide.div_ceil(LANES) {
-        let width = (wide - half * LANES).min(LANES);
-        // SAFETY: the rows and columns are those of the matrix, a line is a register.
-        unsafe {
-            let right = right.at(0, half * LANES);
-            let place = |room: &mut [Line], row: usize| room[2 * row + half].0.as_mut_ptr();
-            if right.column == 1 {
-                for row in 0..depth {
-                    let numbers = _mm512_maskz_loadu_ps(first(width), right.at(row, 0).start);
-                    _mm512_store_ps(place(room, row), numbers);
-                }
-                continue;
-            }
-            for from in (0..depth).step_by(LANES) {
-                let count = LANES.min(depth - from);
-                let rows = square(right.at(from, 0).start, right.column, width, count);
-                for (at, &row) in rows[..count].iter().enumerate() {
-                    _mm512_store_ps(place(room, from + at), row);
+    for (from, room) in (0..depth).step_by(LANES).zip(room.chunks_mut(2 * LANES)) {
+        for half in 0..wide.div_ceil(LANES) {
+            let (width, count) = ((wide - half * LANES).min(LANES), LANES.min(depth - from));
+            // SAFETY: the rows and columns are those of the matrix, a line is a register.
+            unsafe {
+                let start = right.at(from, half * LANES).start;
+                let rows = square(start, right.column, width, count);
+                for (row, lines) in rows[..count].iter().zip(room.chunks_exact_mut(2)) {
+                    _mm512_store_ps(lines[half].0.as_mut_ptr(), *row);
                 }
             }
         }

@@ -5,6 +5,10 @@ use super::{DifferenceHead, Distances};
 use crate::engine::{Argument, Buffer, Factor, Finish, Grid, Kernels, Product, Queue, Target};
 use crate::ops::{DeepNorm, PqeLh, WideNorm};
 
+/// Gradients of weights add over at most so many pairs in one product: a longer sum in single
+/// precision loses digits.
+const MOST_PAIRS: usize = 65_536;
+
 /// How products run here: unscaled, exact.
 const EXACT: (f32, Finish, bool) = (1.0, Finish::None, true);
 
@@ -78,6 +82,52 @@ impl Distances {
         }
     }
 
+    /// Portions of the pairs that gradients of weights are added up in.
+    fn portions(&self) -> usize {
+        self.pairs().div_ceil(MOST_PAIRS)
+    }
+
+    /// Numbers of room for the sums of all portions, each of at most `most` numbers.
+    fn portion_room(&self, most: usize) -> usize {
+        if self.portions() > 1 { self.portions() * most } else { 0 }
+    }
+
+    /// Queues `out` ← Σ over pairs of the outer products of `left` and `right`, whose rows are pairs;
+    /// `room` is for the sums of portions.
+    fn over_pairs(
+        &self,
+        queue: &mut Queue<'_>,
+        [left, right]: [Buffer; 2],
+        out: Target,
+        room: Buffer,
+    ) {
+        let [m, n] = [left, right].map(|side| side.length() / self.pairs());
+        let mut sum = |first: usize, k: usize, out: Target| {
+            let sides = (
+                Factor::Across(left.part(first * m, k * m)),
+                Factor::Plain(right.part(first * n, k * n)),
+            );
+            queue.multiply(Product { m, k, n }, sides, out, EXACT);
+        };
+        if self.portions() == 1 {
+            sum(0, self.pairs(), out);
+            return;
+        }
+        for portion in 0..self.portions() {
+            let first = portion * MOST_PAIRS;
+            let pairs = MOST_PAIRS.min(self.pairs() - first);
+            sum(first, pairs, fresh(room.part(portion * m * n, m * n)));
+        }
+        let arguments = [
+            Argument::Read(room.part(0, self.portions() * m * n)),
+            Argument::Write(out.buffer),
+            Argument::keep(Some(out)),
+            Argument::size(m * n),
+            Argument::size(self.portions()),
+        ];
+        queue.launch("difference_total_large", Grid::over(m * n), &arguments);
+    }
+
     /// Queues the gradient of raw weights from that of the weights.
     fn weights(&self, queue: &mut Queue<'_>, found: Buffer, squared: bool) {
         let Some(target) = queue.parameter_target(0) else { return };
@@ -93,7 +143,8 @@ impl Distances {
     }
 }
 
-/// The Poisson quasimetric embedding; kept are the shares of all groups and room for their gradient.
+/// The Poisson quasimetric embedding; kept are the shares of all groups and room for their gradient
+/// and its sums.
 impl Distances {
     fn pqe_arguments(&self, head: PqeLh) -> [Argument; 4] {
         let [columns, groups, size] = [self.columns, head.groups, head.size].map(Argument::size);
@@ -116,9 +167,8 @@ impl Distances {
     fn pqe_backward(&self, queue: &mut Queue<'_>, head: PqeLh) {
         let (gradient, kept) = (queue.output_gradient(), queue.kept(0));
         if queue.parameter_target(0).is_some() {
-            let shape = Product { m: head.groups, k: self.pairs(), n: 1 };
-            let sides = (Factor::Across(kept), Factor::Plain(gradient));
-            queue.multiply(shape, sides, fresh(queue.kept(1)), EXACT);
+            let (found, room) = (fresh(queue.kept(1)), queue.kept(2));
+            self.over_pairs(queue, [kept, gradient], found, room);
             self.weights(queue, queue.kept(1), false);
         }
         for (at, count) in [self.rows, self.columns].into_iter().enumerate() {
@@ -140,7 +190,8 @@ impl Distances {
     }
 }
 
-/// The wide norm; kept from 3 on are the gradient of weights, images, norms and their slopes.
+/// The wide norm; kept from 3 on are the gradient of weights, images, norms, their slopes and
+/// room for sums.
 impl Distances {
     fn wide_forward(&self, queue: &mut Queue<'_>, head: WideNorm) {
         self.spread(queue);
@@ -172,9 +223,8 @@ impl Distances {
         ];
         queue.launch("wide_slopes", Grid::over(self.pairs() * images), &arguments);
         let (width, weights, spread) = (self.spread_width(), queue.kept(0), queue.kept(1));
-        let shape = Product { m: images, k: self.pairs(), n: width };
-        let sides = (Factor::Across(slopes), Factor::Plain(spread));
-        queue.multiply(shape, sides, fresh(queue.kept(3)), EXACT);
+        let (found, room) = (fresh(queue.kept(3)), queue.kept(7));
+        self.over_pairs(queue, [slopes, spread], found, room);
         self.weights(queue, queue.kept(3), true);
         let shape = Product { m: self.pairs(), k: images, n: width };
         let sides = (Factor::Plain(slopes), Factor::Plain(weights));
@@ -183,7 +233,8 @@ impl Distances {
     }
 }
 
-/// The deep norm; kept from 3 on are the gradient of weights, slopes of two layers, and all units.
+/// The deep norm; kept from 3 on are the gradient of weights, slopes of two layers, all units and
+/// room for sums.
 impl Distances {
     /// The weights into a layer from the one before it, in a buffer like that of the raw ones.
     fn inner(head: DeepNorm, all: Buffer, layer: usize) -> Buffer {
@@ -223,6 +274,7 @@ impl Distances {
     fn deep_backward(&self, queue: &mut Queue<'_>, head: DeepNorm) {
         let (pairs, units, moved) = (self.pairs(), head.units, queue.kept(2));
         let (mut slopes, mut below) = (queue.kept(4), queue.kept(5));
+        let room = queue.kept(6 + head.layers);
         let arguments = [
             Argument::Read(queue.output_gradient()),
             Argument::Write(slopes),
@@ -233,10 +285,9 @@ impl Distances {
         for layer in (0..head.layers).rev() {
             queue.gate(slopes, queue.kept(6 + layer));
             if let Some(target) = queue.parameter_target(1) {
-                let shape = Product { m: units, k: pairs, n: head.latent };
-                let sides = (Factor::Across(slopes), Factor::Plain(queue.kept(1)));
                 let buffer = Self::outer(head, target.buffer, layer);
-                queue.multiply(shape, sides, Target { buffer, ..target }, EXACT);
+                let sides = [slopes, queue.kept(1)];
+                self.over_pairs(queue, sides, Target { buffer, ..target }, room);
             }
             let free = Self::outer(head, queue.parameter(1), layer);
             let shape = Product { m: pairs, k: units, n: head.latent };
@@ -245,13 +296,8 @@ impl Distances {
             queue.multiply(shape, sides, Target { buffer: moved, keep }, EXACT);
             if layer > 0 {
                 let found = Self::inner(head, queue.kept(3), layer);
-                let sides = (Factor::Across(slopes), Factor::Plain(queue.kept(5 + layer)));
-                queue.multiply(
-                    Product { m: units, k: pairs, n: units },
-                    sides,
-                    fresh(found),
-                    EXACT,
-                );
+                let sides = [slopes, queue.kept(5 + layer)];
+                self.over_pairs(queue, sides, fresh(found), room);
                 let weights = Self::inner(head, queue.kept(0), layer);
                 let sides = (Factor::Plain(slopes), Factor::Plain(weights));
                 queue.multiply(
@@ -277,14 +323,18 @@ impl Kernels for Distances {
         let (pairs, raw) = (self.pairs(), self.head.raw());
         let spread = pairs * self.spread_width();
         match self.head {
-            DifferenceHead::PqeLh(head) => vec![pairs * head.groups, raw],
+            DifferenceHead::PqeLh(head) => {
+                vec![pairs * head.groups, raw, self.portion_room(head.groups)]
+            }
             DifferenceHead::WideNorm(head) => {
                 let images = pairs * head.components * head.size;
-                vec![raw, spread, spread, raw, images, pairs * head.components, images]
+                let room = self.portion_room(raw);
+                vec![raw, spread, spread, raw, images, pairs * head.components, images, room]
             }
             DifferenceHead::DeepNorm(head) => {
                 let units = vec![pairs * head.units; 2 + head.layers];
-                [vec![raw, spread, spread, raw], units].concat()
+                let room = self.portion_room(head.units * head.units.max(head.latent));
+                [vec![raw, spread, spread, raw], units, vec![room]].concat()
             }
         }
     }

@@ -5,6 +5,8 @@ use crate::engine::{Argument, Factor, Finish, Grid, Kernels, Product, Queue, Tar
 
 /// Threads, columns and rows of a block that adds down columns.
 const DOWN: (usize, usize, usize) = (256, 32, 128);
+/// Rows of a sum that is found together with a gate.
+const GATED: usize = 32;
 /// Threads of a block that has one row.
 const ACROSS: usize = 128;
 
@@ -109,7 +111,7 @@ impl Kernels for Layer {
 
     fn kept(&self) -> Vec<usize> {
         let width = self.shape.outputs;
-        let parts = 2 * self.rows.div_ceil(DOWN.2) * width;
+        let parts = (2 * self.rows.div_ceil(DOWN.2)).max(self.rows.div_ceil(GATED)) * width;
         self.remembered().into_iter().chain([parts, width.div_ceil(DOWN.1)]).collect()
     }
 

@@ -164,8 +164,9 @@ wide_kernel! {
                                 add_weighed(sums, from[places[at]], to[at], weights);
                             }
                         }
-                        let valid = AT_ONCE.min(end - coordinate);
-                        kept[coordinate - begin..][..valid].copy_from_slice(&sums[..valid]);
+                        for (place, sums) in places.into_iter().zip(sums) {
+                            kept[place - begin] = sums;
+                        }
                     }
                 }
                 for (end_of, target) in targets.chunks_exact_mut(width).enumerate() {

@@ -14,7 +14,6 @@ use crate::engine::{Hardware, Seeds, Threads};
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, success};
 use crate::ledger::{self, Ledger};
-use crate::plan::Graph;
 use crate::run::{
     Observer, Origin, RunConfig, Source, evaluation_columns, evaluation_row, execute, folder,
     open_model, tasks,
@@ -144,8 +143,7 @@ fn measure_planner(config: &RunConfig, source: &Source, folder: &Path) -> Result
     let Some(opened) = &source.world else { return Ok(()) };
     let model = open_model(folder)?;
     let measure = || {
-        model.need_distance()?;
-        let graph = Graph::new(&model, &source.dataset, config.planner())?;
+        let graph = config.graph(&model, &source.dataset)?;
         let control = Control::Graph(&graph);
         let tasks = tasks(config, source)?;
         success(&*opened.environment, &tasks, &model, control, config.evaluation.seed)
