@@ -316,7 +316,7 @@ pub fn execute(
 }
 
 /// Updates that a GPU is asked for at once at most, between two looks at signals.
-const PORTION: u64 = 64;
+const PORTION: u64 = 256;
 
 /// A run in progress in its folder.
 struct Session<'a> {
