@@ -21,7 +21,7 @@ const HIGH: usize = 14;
 /// What is summed up before it is added to earlier sums.
 const DEEP: usize = 256;
 /// Rows of the right matrix that are asked for before a tile copies them, to be there in time.
-const AHEAD: usize = 24;
+const AHEAD: usize = 12;
 /// Squares of 16 × 16 numbers that are asked for before they are transposed.
 const SQUARES: usize = 4;
 /// Steps of a tile after which it asks for the next of its rows, and for some of the next block.
@@ -144,6 +144,12 @@ unsafe fn some_rows(
         unsafe {
             for (deep, depth) in blocks(k) {
                 for at in 0..strips {
+                    if deep == 0 {
+                        // Some of the block that is used first.
+                        for row in depth * at / strips..depth * (at + 1) / strips {
+                            ask::<_MM_HINT_T1, 2>(panels.start.wrapping_add(row * panels.row));
+                        }
+                    }
                     let (from, high) = strip(m, at);
                     pack_left(left.at(from, deep), high, depth, rows.add(deep * m + from * depth));
                 }
