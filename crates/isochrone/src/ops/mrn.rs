@@ -38,6 +38,9 @@ const NONE: u32 = u32::MAX;
 
 /// Rows that one task takes.
 const ROWS: usize = 8;
+/// Rows that one task of the forward half takes at most: all ends pass by for each task, and where
+/// they do not fit into the second cache that takes time.
+const MOST_ROWS: usize = 64;
 
 impl Mrn {
     /// Coordinates of a latent vector.
@@ -301,12 +304,13 @@ impl<T: Scalar> Operation<T> for Pairwise {
             return;
         }
         let parts = stride * shape.components;
+        let some = rows.div_ceil(2 * run.threads.count()).clamp(ROWS, MOST_ROWS);
         run.threads.parts3(
-            (run.output, ROWS * columns),
-            (norms, ROWS * parts),
-            (run.indices, ROWS * parts),
+            (run.output, some * columns),
+            (norms, some * parts),
+            (run.indices, some * parts),
             |part, distances, norms, picks| {
-                let from = &from[part * ROWS * width..][..distances.len() / columns * width];
+                let from = &from[part * some * width..][..distances.len() / columns * width];
                 rows_against(shape, from, across, distances, norms, picks);
             },
         );

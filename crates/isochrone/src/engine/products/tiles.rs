@@ -21,7 +21,9 @@ const HIGH: usize = 14;
 /// What is summed up before it is added to earlier sums.
 const DEEP: usize = 256;
 /// Rows of the right matrix that are asked for before a tile copies them, to be there in time.
-const AHEAD: usize = 24;
+const AHEAD: usize = 12;
+/// Squares of 16 × 16 numbers that are asked for before they are transposed.
+const SQUARES: usize = 4;
 /// Steps of a tile after which it asks for the next of its rows, and for some of the next block.
 const SPREAD: usize = 16;
 /// Fewer rows are not worth packing the right matrix for.
@@ -142,6 +144,12 @@ unsafe fn some_rows(
         unsafe {
             for (deep, depth) in blocks(k) {
                 for at in 0..strips {
+                    if deep == 0 {
+                        // Some of the block that is used first.
+                        for row in depth * at / strips..depth * (at + 1) / strips {
+                            ask::<_MM_HINT_T1, 2>(panels.start.wrapping_add(row * panels.row));
+                        }
+                    }
                     let (from, high) = strip(m, at);
                     pack_left(left.at(from, deep), high, depth, rows.add(deep * m + from * depth));
                 }
@@ -277,7 +285,7 @@ unsafe fn tile<const ROWS: usize, const REGISTERS: usize, const COPIES: bool>(
 #[inline(always)]
 fn ask<const HINT: i32, const REGISTERS: usize>(row: *const f32) {
     for at in 0..=REGISTERS {
-        let number = row.wrapping_add((at * LANES).min(REGISTERS * LANES - 1));
+        let number = row.wrapping_add((at * LANES).min((REGISTERS * LANES).saturating_sub(1)));
         // SAFETY: no address is wrong to ask for.
         unsafe { _mm_prefetch::<HINT>(number.cast()) };
     }
@@ -296,8 +304,9 @@ unsafe fn pack_left(left: Strided<f32>, high: usize, depth: usize, mut room: *mu
     unsafe {
         if left.row == 1 {
             for column in 0..depth {
-                let numbers = _mm512_maskz_loadu_ps(mask, left.at(0, column).start);
-                _mm512_mask_storeu_ps(room, mask, numbers);
+                let numbers = left.at(0, column).start;
+                ask::<_MM_HINT_T0, 1>(numbers.wrapping_add(AHEAD * left.column));
+                _mm512_mask_storeu_ps(room, mask, _mm512_maskz_loadu_ps(mask, numbers));
                 room = room.add(high);
             }
             return;
@@ -337,6 +346,7 @@ unsafe fn square(start: *const f32, stride: usize, rows: usize, columns: usize) 
     let zeros = [_mm512_setzero_ps(); LANES];
     let (mut a, mut b, mut out) = (zeros, zeros, zeros);
     for (i, row) in a.iter_mut().enumerate().take(rows) {
+        ask::<_MM_HINT_T0, 0>(start.wrapping_add(i * stride + SQUARES * LANES));
         // SAFETY: the caller's rows and columns.
         *row = unsafe { _mm512_maskz_loadu_ps(first(columns), start.add(i * stride)) };
     }

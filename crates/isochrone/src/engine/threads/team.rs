@@ -148,9 +148,9 @@ impl Board {
     fn close(&self) {
         self.state.fetch_and(!OPEN, Ordering::Relaxed);
         let mut looks = 0;
-        while self.state.load(Ordering::Acquire) % OPEN > 0 {
+        while self.state.load(Ordering::Acquire) & (OPEN - 1) > 0 {
             looks += 1;
-            if looks % LOOKS == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+            if looks % LOOKS > 0 { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
     }
 
