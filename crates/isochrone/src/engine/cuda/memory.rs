@@ -61,8 +61,7 @@ pub struct Target {
 /// Buffers begin at multiples of so many numbers: 256 bytes.
 const ALIGNMENT: usize = 64;
 
-/// Bytes that one launch reaches over: 2 GiB, which 32 bits count. With 16 to 64 seeds of 100 MiB in one
-/// launch an illegal address was read; with less than 2 GiB never.
+/// Bytes that one launch reaches over at most: 2 GiB, so that 32 bits count them.
 const SPAN: usize = 1 << 31;
 
 /// Hands out places.
