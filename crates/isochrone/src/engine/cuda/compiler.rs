@@ -200,10 +200,23 @@ fn keep(path: &Path, image: &[u8]) -> std::result::Result<(), String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::engine::cuda::libraries::keep_open;
+
+    /// The compiler of `scripts/nvrtc`, installed where this machine has none, once for all tests.
+    fn install() -> bool {
+        static INSTALLED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+        *INSTALLED.get_or_init(|| {
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/nvrtc");
+            let Ok(told) = std::process::Command::new(script).output() else { return false };
+            let library = String::from_utf8_lossy(&told.stdout).trim().to_owned();
+            told.status.success() && keep_open(Path::new(&library))
+        })
+    }
 
     /// Compiles for an H100, or says in one line why not.
     pub(crate) fn compile_here(sources: &[&str]) -> Option<Vec<u8>> {
-        match Library::Compiler.open() {
+        let found = Library::Compiler.open();
+        match found.or_else(|error| if install() { Library::Compiler.open() } else { Err(error) }) {
             Ok(()) => Some(compile_into(sources, (9, 0), None).unwrap().image),
             Err(error) => {
                 let _ = std::io::Write::write_all(

@@ -67,17 +67,7 @@ impl Library {
     }
 
     fn open_elsewhere(self) -> bool {
-        folders().iter().flat_map(|folder| self.files(folder)).any(|path| {
-            // SAFETY: as above; the file is one of NVIDIA's by its name and folder.
-            match unsafe { libloading::Library::new(&path) } {
-                Ok(library) => {
-                    // It must stay open for the bare name to be found.
-                    std::mem::forget(library);
-                    true
-                }
-                Err(_) => false,
-            }
-        })
+        folders().iter().flat_map(|folder| self.files(folder)).any(|path| keep_open(&path))
     }
 
     /// The library's files in a folder, the newest version first.
@@ -89,6 +79,18 @@ impl Library {
         let mut files: Vec<PathBuf> = entries(folder).into_iter().filter(named).collect();
         files.sort_by(|a, b| b.cmp(a));
         files
+    }
+}
+
+/// Opens one of NVIDIA's libraries for good, so that its bare name is found from now on.
+pub(super) fn keep_open(path: &Path) -> bool {
+    // SAFETY: as above; the file is one of NVIDIA's by its name and folder.
+    match unsafe { libloading::Library::new(path) } {
+        Ok(library) => {
+            std::mem::forget(library);
+            true
+        }
+        Err(_) => false,
     }
 }
 
