@@ -139,5 +139,7 @@ fn damaged_parquet_files_end_with_rows_or_an_error() {
 fn the_count_sees_what_is_taken_and_given_back() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let taken = most(|| drop((vec![0u8; 1 << 20], vec![0u8; 1 << 20])));
-    assert!((2 << 20..3 << 20).contains(&taken), "{taken}");
+    // The test runner's own thread may give a few bytes back meanwhile.
+    let slack = 64 << 10;
+    assert!(((2 << 20) - slack..(2 << 20) + slack).contains(&taken), "{taken}");
 }
