@@ -69,19 +69,47 @@ fn a_learner_without_a_distance_is_compared_without_the_planner() {
     assert!(!row["planner"]["overall"]["mean"].is_number(), "{row}");
 }
 
-/// Tables travel, models are large: what is reported needs the tables alone.
-#[test]
-fn runs_brought_over_without_their_models_are_reported_alike_and_not_repeated() {
-    let out = FOLDER.path().join("brought");
+/// Copies what is reported of the whole comparison.
+fn bring_tables(out: &Path) {
     for name in ["cmd1-ddpg-bc", "cmd2-ddpg-bc"] {
         for seed in ["seed-0", "seed-1"] {
             let run = Path::new("pinwheel").join(name).join(seed);
             std::fs::create_dir_all(out.join(&run)).unwrap();
-            for file in ["config.toml", "evaluation.csv", "timing.csv", "planner.csv"] {
+            let tables = ["evaluation.csv", "timing.csv", "planner.csv"];
+            for file in ["config.toml", "conditions.toml"].iter().chain(&tables) {
                 std::fs::copy(WHOLE.join(&run).join(file), out.join(&run).join(file)).unwrap();
             }
         }
     }
+}
+
+#[test]
+fn runs_of_several_machines_in_one_folder_are_told_apart() {
+    let out = FOLDER.path().join("machines");
+    bring_tables(&out);
+    let other = "version = \"0.1.0\"\ncommit = \"abc\"\nthreads = 7\ndevice = \"NVIDIA H200\"\n";
+    std::fs::write(out.join("pinwheel/cmd2-ddpg-bc/seed-1/conditions.toml"), other).unwrap();
+    let page = out.join("page.md");
+    let mut report = isochrone();
+    report.args(["compare", "--report-only"]).arg(&out).arg("--results").arg(&page);
+    said(report, 0);
+    let text = std::fs::read_to_string(page).unwrap();
+    let wanted = [
+        "- 3 runs by isochrone 0.1.0",
+        "- 1 run by isochrone 0.1.0, commit abc, 7 at a time, updates on one NVIDIA H200.",
+        "| pinwheel | cmd1 | ddpg-bc | 0, 1 | 400 | 32 | CPU |",
+        "| pinwheel | cmd2 | ddpg-bc | 0, 1 | 400 | 32 | CPU, NVIDIA H200 |",
+    ];
+    for words in wanted {
+        assert!(text.contains(words), "`{words}` in\n{text}");
+    }
+}
+
+/// Tables travel, models are large: what is reported needs the tables alone.
+#[test]
+fn runs_brought_over_without_their_models_are_reported_alike_and_not_repeated() {
+    let out = FOLDER.path().join("brought");
+    bring_tables(&out);
     said(compare(&out, &["--planner"]), 0);
     assert_eq!(read(&out, "compare.csv"), read(&WHOLE, "compare.csv"));
     assert!(!out.join("pinwheel/cmd1-ddpg-bc/seed-0/model.safetensors").exists());
@@ -254,8 +282,9 @@ fn the_page_is_a_function_of_the_folder() {
         "all, planner | stitched, planner |",
         "data and 24 pairs of start and goal are drawn anew with every seed",
         "within 0.05 of its goal in at most 150 steps",
-        "2 runs at a time, each on one thread",
-        "| pinwheel | cmd1 | ddpg-bc | 0, 1 | 400 | 32 |",
+        "- 4 runs by isochrone 0.1.0",
+        "2 at a time, each on one thread.",
+        "| pinwheel | cmd1 | ddpg-bc | 0, 1 | 400 | 32 | CPU |",
         "`algorithm.goal_action = \"taken\"`",
         "```toml\nlearning_rate = [1e-4, 3e-4]\n```",
         "![Success while training](first.png)",

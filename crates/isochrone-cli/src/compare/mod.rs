@@ -86,8 +86,8 @@ pub struct Compare {
 /// Everything a comparison says; printed as a table, written as `compare.json`.
 #[derive(Serialize)]
 struct Report {
-    /// What trained the runs.
-    conditions: Option<Conditions>,
+    /// What trained the runs, and how many each.
+    conditions: Vec<Trained>,
     /// How runs were judged.
     protocols: Vec<Protocol>,
     /// The sheet that the runs were made by, with what others have published.
@@ -105,6 +105,14 @@ impl Report {
     fn published(&self) -> &[Published] {
         self.sheet.as_ref().map_or(&[], |sheet| &sheet.published)
     }
+}
+
+/// How many runs were trained under one kind of conditions.
+#[derive(Serialize)]
+struct Trained {
+    #[serde(flatten)]
+    conditions: Conditions,
+    runs: usize,
 }
 
 /// How the runs of one world were judged.
@@ -138,17 +146,15 @@ pub fn run(arguments: &Compare) -> Result<()> {
     }
     let signals = Signals::listen()?;
     let _lock = Lock::take(out)?;
-    if plan.jobs.iter().any(|job| !job.is_complete()) {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        let device = hardware.gpu.as_ref().map(|gpu| gpu.name.clone());
-        let commit = option_env!("ISOCHRONE_COMMIT").map(str::to_owned);
-        Conditions { version, commit, threads, device }.write(out)?;
-    }
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let device = hardware.gpu.as_ref().map(|gpu| gpu.name.clone());
+    let commit = option_env!("ISOCHRONE_COMMIT").map(str::to_owned);
+    let conditions = Conditions { version, commit, threads, device };
     if let Some(sheet) = &request.sheet {
         sheet.keep(out)?;
     }
     let progress = Progress::new(&plan, signals.clone(), !arguments.json);
-    let failures = plan.execute(threads, &hardware, &progress);
+    let failures = plan.execute(&conditions, &hardware, &progress);
     progress.finish();
     if let Some(signal) = signals.received() {
         let out = out.display();
@@ -239,8 +245,12 @@ fn report(out: &Path, grid: Option<String>, arguments: &Compare) -> Result<()> {
         wrote.extend(["curves.png", "curves.svg"].map(|name| out.join(name)));
     }
     wrote.extend(arguments.results.clone());
+    let trained = |(conditions, runs): (&Conditions, usize)| {
+        let conditions = conditions.clone();
+        Trained { conditions, runs }
+    };
     let report = Report {
-        conditions: results.conditions.clone(),
+        conditions: results.conditions().into_iter().map(trained).collect(),
         protocols: protocols(&results),
         sheet: Sheet::kept(out)?,
         rows: results.rows()?,

@@ -7,7 +7,7 @@ use isochrone::run::compare::{Published, Row};
 use isochrone::simulate::World;
 
 use super::shown::Shown;
-use super::{Protocol, Report, table};
+use super::{Protocol, Report, Trained, table};
 use crate::wording;
 
 /// The page, with the curves called `curves` and pictures of routes beside it, and the text of a tuning
@@ -120,42 +120,44 @@ fn protocol(text: &mut String, report: &Report) {
          - The interquartile mean leaves out ⌊n/4⌋ seeds at either end. Its interval holds 95 % of \
          {resamples} resamples of seeds."
     );
-    if let Some(conditions) = &report.conditions {
+    for Trained { conditions, runs } in &report.conditions {
         let commit = conditions.commit.as_ref();
         let commit = commit.map_or(String::new(), |commit| format!(", commit {commit}"));
-        let at_once = wording::counted(conditions.threads as u64, "run", "runs");
-        let version = &conditions.version;
-        let program = format!("isochrone {version}{commit}");
+        let runs = wording::counted(*runs as u64, "run", "runs");
+        let (version, threads) = (&conditions.version, conditions.threads);
         let device = conditions.device.as_ref();
         let where_at =
             device.map_or("each on one thread".to_owned(), |name| format!("updates on one {name}"));
-        let _ = writeln!(text, "- {program}; {at_once} at a time, {where_at}.");
+        let _ = writeln!(
+            text,
+            "- {runs} by isochrone {version}{commit}, {threads} at a time, {where_at}."
+        );
     }
     let spent = report.rows.iter().filter_map(|row| Some(row.seconds? * row.complete as f64));
     let minutes = spent.sum::<f64>() / 60.0;
-    let gpu = report.conditions.as_ref().is_some_and(|conditions| conditions.device.is_some());
-    let thread = if gpu { "" } else { " of one thread" };
-    let _ = writeln!(text, "- All runs together took {minutes:.1} minutes{thread}.\n");
+    let _ = writeln!(text, "- All runs together took {minutes:.1} minutes of their own clocks.\n");
     runs(text, &report.rows);
 }
 
 /// What was run, and where its settings are not the defaults.
 fn runs(text: &mut String, rows: &[Row]) {
     text.push_str(
-        "| world | algorithm | extraction | seeds | updates | batch | seconds a run |\n\
-         |---|---|---|---|---|---|---|\n",
+        "| world | algorithm | extraction | seeds | updates | batch | on | seconds a run |\n\
+         |---|---|---|---|---|---|---|---|\n",
     );
     for row in rows {
         let seeds: Vec<String> = row.seeds.iter().map(u64::to_string).collect();
+        let places: Vec<&str> = row.places.iter().map(String::as_str).collect();
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
             row.world,
             row.algorithm,
             row.extraction,
             seeds.join(", "),
             wording::grouped(row.updates),
             row.batch_size,
+            places.join(", "),
             row.seconds.map_or("–".to_owned(), |seconds| format!("{seconds:.0}")),
         );
     }

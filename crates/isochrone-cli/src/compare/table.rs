@@ -243,6 +243,7 @@ mod tests {
             seconds: None,
             updates: 10,
             drawn: [1, 2],
+            places: BTreeSet::new(),
             batch_size: 2,
             departures: Vec::new(),
             problems: Vec::new(),

@@ -1,9 +1,9 @@
 //! A comparison: every combination of world, learner, extraction and seed as a run of its own.
 //!
 //! ```text
-//! OUT/comparison.toml                  program, threads and device that trained
 //! OUT/sheet.toml                       the sheet of a benchmark, where one was given
-//! OUT/WORLD/NAME-EXTRACTION/seed-N/    a run, with these two beside its own files:
+//! OUT/WORLD/NAME-EXTRACTION/seed-N/    a run, with these beside its own files:
+//!     conditions.toml                  program, threads and device that trained it
 //!     planner.csv                      success of the final model along the graph planner's waypoints
 //!     diverged.toml                    where a number stopped being finite
 //! ```
@@ -32,12 +32,12 @@ use super::{RunConfig, list, read_config};
 use crate::checkpoint::{Disk, write_whole};
 use crate::error::{Error, Result};
 
-const CONDITIONS: &str = "comparison.toml";
+const CONDITIONS: &str = "conditions.toml";
 const PLANNER: &str = "planner.csv";
 const DIVERGED: &str = "diverged.toml";
 
-/// What trained a comparison's runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What trained a run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conditions {
     /// The version of the program.
@@ -53,19 +53,17 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Writes the conditions into the folder of a comparison.
-    ///
-    /// # Errors
-    /// The disk refuses.
-    pub fn write(&self, out: &Path) -> Result<()> {
+    /// Writes the conditions into the folder of a run, which may be yet to make.
+    fn write(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder).map_err(|error| Error::disk("create", folder, error))?;
         let text = toml::to_string(self)
             .map_err(|error| Error::input(format!("the conditions cannot be written: {error}")))?;
-        write_whole(&Disk, &out.join(CONDITIONS), text.as_bytes())
+        write_whole(&Disk, &folder.join(CONDITIONS), text.as_bytes())
     }
 
-    /// The conditions in the folder of a comparison; none where nothing was trained yet.
-    fn read(out: &Path) -> Result<Option<Self>> {
-        read_toml(&out.join(CONDITIONS))
+    /// Where updates ran, for a table.
+    pub fn place(&self) -> &str {
+        self.device.as_deref().unwrap_or("CPU")
     }
 }
 

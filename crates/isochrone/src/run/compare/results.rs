@@ -1,11 +1,12 @@
 //! What a comparison's folder holds: one result a run, read from the tables of the runs.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Conditions, DIVERGED, PLANNER, agree, extraction, read_toml, runs};
+use super::{CONDITIONS, Conditions, DIVERGED, PLANNER, agree, extraction, read_toml, runs};
 use crate::algorithms;
 use crate::error::{Error, Result};
 use crate::evaluate::{LAST, OverTraining};
@@ -81,6 +82,8 @@ pub struct RunResult {
     pub extraction: Option<String>,
     /// Its config.
     pub config: RunConfig,
+    /// What trained it; none where its folder does not say.
+    pub conditions: Option<Conditions>,
     /// How it stands.
     pub ending: Ending,
     /// Seconds of its updates and evaluations, by its own clock.
@@ -124,6 +127,7 @@ impl RunResult {
             best: over.map_or(f64::NAN, |over| over.best),
             planner: last(&table(&folder.join(PLANNER))?),
             seconds: seconds(&folder)?,
+            conditions: read_toml(&folder.join(CONDITIONS))?,
             folder,
             world,
             algorithm,
@@ -196,8 +200,6 @@ fn seconds(folder: &Path) -> Result<f64> {
 /// Everything a comparison's folder holds.
 #[derive(Debug, Clone)]
 pub struct Results {
-    /// What trained the runs, where it is known.
-    pub conditions: Option<Conditions>,
     /// The runs by world, learner, extraction and seed.
     pub runs: Vec<RunResult>,
 }
@@ -229,7 +231,16 @@ impl Results {
             (world, learner, name, extraction, run.config.seed)
         };
         runs.sort_by_cached_key(place);
-        Ok(Self { conditions: Conditions::read(out)?, runs })
+        Ok(Self { runs })
+    }
+
+    /// What trained the runs, and how many each.
+    pub fn conditions(&self) -> BTreeMap<&Conditions, usize> {
+        let mut counts = BTreeMap::new();
+        for conditions in self.runs.iter().filter_map(|run| run.conditions.as_ref()) {
+            *counts.entry(conditions).or_default() += 1;
+        }
+        counts
     }
 
     /// One line a run, as CSV; the clock has no part in it.

@@ -38,6 +38,8 @@ pub struct Row {
     pub updates: u64,
     /// How many recordings and how many sets of start and goal pairs the seeds have among them.
     pub drawn: [usize; 2],
+    /// Where its runs' updates ran, each place once; empty where it is not known.
+    pub places: BTreeSet<String>,
     /// Rows of a batch.
     pub batch_size: usize,
     /// Where the config departs from the learner's defaults, as `key = value`.
@@ -67,6 +69,7 @@ impl Row {
             seconds: (!complete.is_empty()).then_some(seconds),
             updates: first.config.train.steps,
             drawn: [distinct(runs, |run| run.data.seed), distinct(runs, |run| run.evaluation.seed)],
+            places: runs.iter().filter_map(place).collect(),
             batch_size: first.config.train.batch_size,
             departures: departures(&first.config)?,
             problems: runs.iter().filter_map(problem).collect(),
@@ -89,6 +92,10 @@ fn by_name<'r>(
     };
     let names = measures().into_iter().enumerate();
     names.filter_map(|(index, name)| Some((name, OverSeeds::of(&known(index))?))).collect()
+}
+
+fn place(run: &RunResult) -> Option<String> {
+    run.conditions.as_ref().map(|conditions| conditions.place().to_owned())
 }
 
 fn problem(run: &RunResult) -> Option<String> {

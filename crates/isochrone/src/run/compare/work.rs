@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::plan::recording;
 use super::results::Divergence;
-use super::{DIVERGED, Job, PLANNER, Plan};
+use super::{Conditions, DIVERGED, Job, PLANNER, Plan};
 use crate::checkpoint::{Disk, write_whole};
 use crate::engine::{Hardware, Seeds, Threads};
 use crate::error::{Error, Result};
@@ -44,10 +44,16 @@ impl Job {
 }
 
 impl Plan {
-    /// Brings every run to its end, `workers` at a time with one thread each, or more where there
-    /// are fewer runs than workers; a failing run does not stop the others. Returns the runs that
-    /// failed, in the order of the plan.
-    pub fn execute(&self, workers: usize, hardware: &Hardware, watch: &dyn Watch) -> Vec<Failure> {
+    /// Brings every run to its end, as many at a time as the conditions have threads and with one
+    /// thread each, or more where there are fewer runs; a failing run does not stop the others.
+    /// Returns the runs that failed, in the order of the plan.
+    pub fn execute(
+        &self,
+        conditions: &Conditions,
+        hardware: &Hardware,
+        watch: &dyn Watch,
+    ) -> Vec<Failure> {
+        let workers = conditions.threads;
         let next = AtomicUsize::new(0);
         let failures = Mutex::new(Vec::new());
         let bundles = self.bundles(hardware.gpu.is_some());
@@ -56,8 +62,8 @@ impl Plan {
         let share = workers / (at_once * widest).max(1);
         let one = |at: usize, hardware: &Hardware| {
             let job = &self.jobs[at];
-            let ended = own_pool(share)
-                .and_then(|pool| pool.install(|| self.bring_to_end(job, hardware, watch)));
+            let end = || self.bring_to_end(job, conditions, hardware, watch);
+            let ended = own_pool(share).and_then(|pool| pool.install(end));
             if let (Err(error), Ok(mut failures)) = (ended, failures.lock()) {
                 failures.push((at, Failure { folder: job.folder.clone(), error }));
             }
@@ -103,9 +109,16 @@ impl Plan {
         found
     }
 
-    fn bring_to_end(&self, job: &Job, hardware: &Hardware, watch: &dyn Watch) -> Result<()> {
+    fn bring_to_end(
+        &self,
+        job: &Job,
+        conditions: &Conditions,
+        hardware: &Hardware,
+        watch: &dyn Watch,
+    ) -> Result<()> {
         let Some(source) = self.source(&job.config) else { return Ok(()) };
         if !job.is_complete() {
+            conditions.write(&job.folder)?;
             let hardware = Hardware { threads: Threads::default(), ..hardware.clone() };
             let origin = Origin::default();
             let mut observer = watch.begins(job);
@@ -225,7 +238,10 @@ mod tests {
         for (workers, each) in [(3, 1), (9, 2)] {
             let out = tempfile::tempdir().unwrap();
             let counted = Counted::default();
-            let stopped = plan(true, out.path()).execute(workers, &Hardware::default(), &counted);
+            let (version, commit, device) = (String::new(), None, None);
+            let conditions = Conditions { version, commit, threads: workers, device };
+            let plan = plan(true, out.path());
+            let stopped = plan.execute(&conditions, &Hardware::default(), &counted);
             assert!(stopped.iter().all(|run| matches!(run.error, Error::Interrupted(15))));
             assert_eq!((stopped.len(), counted.0.into_inner().unwrap()), (4, vec![each; 4]));
         }
