@@ -464,6 +464,34 @@ fn one_seed_among_eight_has_the_gradient_of_the_cpu_where_no_kink_lies_elsewhere
     panic!("rows with a kink elsewhere remain");
 }
 
+#[test]
+fn seeds_that_lie_beyond_two_gibibytes_learn_as_the_first_does() {
+    let Some((gpu, _turn)) = gpu() else { return };
+    let data = walks(4000, STATE, ACTION);
+    let norm = Normalization::fit(&data, Scaling::Standard).unwrap();
+    let Chain { program, arenas, .. } = Chain::new(1024);
+    let sampler = Sampler::new(&data, &norm, program.layout().clone(), 0.9);
+    for precision in [Precision::Single, Precision::Tf32] {
+        let executor = |seeds: &[u64]| {
+            let program = Chain::new(1024).program;
+            CudaExecutor::new(program, (&gpu, precision), (&sampler, None), seeds).unwrap()
+        };
+        let seeds = vec![3; (2 << 30) / executor(&[3]).bytes() + 2];
+        let mut all = executor(&seeds);
+        assert!(all.bytes() > 2 << 30);
+        all.updates(0, 10).unwrap();
+        for arena in arenas {
+            let first = all.state(0, arena).unwrap();
+            for replica in 0..seeds.len() {
+                assert_eq!(all.broken_loss(replica).unwrap(), None);
+                let other = all.state(replica, arena).unwrap();
+                let gap = first.iter().zip(&other).map(|(a, b)| apart(a, b)).fold(0.0, f64::max);
+                assert!(gap < 0.1, "{precision:?}: {gap} for replica {replica} of {}", seeds.len());
+            }
+        }
+    }
+}
+
 /// A program with every choice of rows and every column, over states `width` wide.
 fn all_columns(law: Offsets, width: usize) -> (Program<f32>, Vec<RowsId>) {
     let mut parameters = Parameters::default();

@@ -59,7 +59,7 @@ impl CudaExecutor {
     /// sets the first values of every seed.
     ///
     /// # Errors
-    /// An operation has no kernel; the GPU has no room or does not work.
+    /// An operation has no kernel; a matrix is too large for it; the GPU has no room or does not work.
     pub fn new(
         program: Program<f32>,
         (gpu, precision): (&Gpu, Precision),
@@ -72,6 +72,7 @@ impl CudaExecutor {
         let columns = (0..program.layout().columns().len())
             .map(|at| program.column_of(at).map_or(Buffer::NONE, |value| layout.values[value.id]));
         let batches = Batches::new(&mut places, training, columns.collect(), program.batch_size());
+        places.countable()?;
         let (machine, note) = Machine::new(gpu, &sources(&program)?)?;
         let block = Block::new(&machine, &places, seeds.len())?;
         let loss = |pass: &crate::engine::program::Pass| layout.values[pass.loss.id];

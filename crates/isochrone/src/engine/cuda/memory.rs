@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::machine::Machine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A place in every replica's memory: so many numbers of four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -64,10 +64,15 @@ const ALIGNMENT: usize = 64;
 /// Bytes that one launch reaches over at most: 2 GiB, so that 32 bits count them.
 const SPAN: usize = 1 << 31;
 
+/// Numbers that stand side by side at most: kernels count them, rounded up to whole blocks, in 31 bits.
+const MOST_NUMBERS: usize = (1 << 31) - (1 << 12);
+
 /// Hands out places.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     used: usize,
+    /// The most numbers that stand side by side.
+    longest: usize,
 }
 
 impl Places {
@@ -80,6 +85,7 @@ impl Places {
             buffer
         });
         let buffers = buffers.collect();
+        self.longest = self.longest.max(offset - self.used);
         self.used = offset.div_ceil(ALIGNMENT) * ALIGNMENT;
         buffers
     }
@@ -92,6 +98,21 @@ impl Places {
     /// Numbers of one replica's part.
     pub fn stride(&self) -> usize {
         self.used
+    }
+
+    /// Makes sure that kernels can count the numbers of every buffer.
+    ///
+    /// # Errors
+    /// One is too long; says what to do.
+    pub fn countable(&self) -> Result<()> {
+        if self.longest <= MOST_NUMBERS {
+            return Ok(());
+        }
+        Err(Error::memory(format!(
+            "an update keeps `{}` numbers side by side, expected at most {MOST_NUMBERS} on a GPU",
+            self.longest
+        ))
+        .hint("lower `train.batch_size` or the size of the head, or use `--device cpu`"))
     }
 }
 
@@ -196,5 +217,20 @@ mod tests {
         assert_eq!([1, 8, 20, 64].map(|seeds| Block::at_once(&places, seeds)), [1, 8, 20, 20]);
         places.one(1 << 30);
         assert_eq!(Block::at_once(&places, 8), 1);
+    }
+
+    #[test]
+    fn numbers_side_by_side_that_kernels_cannot_count_are_refused_and_many_apart_are_not() {
+        let mut places = Places::default();
+        places.one(MOST_NUMBERS);
+        places.one(MOST_NUMBERS);
+        assert!(places.countable().is_ok());
+        // Differences of all pairs of 2048 rows in 512 coordinates, as one and as two halves.
+        for lengths in [vec![2048 * 2048 * 512], vec![1024 * 2048 * 512; 2]] {
+            let mut places = Places::default();
+            places.side_by_side(&lengths);
+            let text = places.countable().unwrap_err().to_string();
+            assert!(text.contains("`2147483648`") && text.contains("--device cpu"), "{text}");
+        }
     }
 }
