@@ -202,12 +202,14 @@ pub(crate) mod tests {
     use super::*;
     use crate::engine::cuda::libraries::keep_open;
 
-    /// The compiler of `scripts/nvrtc`, installed where this machine has none, once for all tests.
+    /// NVIDIA's compiler by `scripts/library`, installed where this machine has none, once for all tests.
     fn install() -> bool {
         static INSTALLED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
         *INSTALLED.get_or_init(|| {
-            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/nvrtc");
-            let Ok(told) = std::process::Command::new(script).output() else { return false };
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/library");
+            let mut command = std::process::Command::new(script);
+            command.args(["nvidia-cuda-nvrtc-cu12", "libnvrtc"]);
+            let Ok(told) = command.output() else { return false };
             let library = String::from_utf8_lossy(&told.stdout).trim().to_owned();
             told.status.success() && keep_open(Path::new(&library))
         })
