@@ -10,7 +10,8 @@ use crate::algorithms;
 use crate::error::{Error, Result};
 use crate::evaluate::{LAST, OverTraining};
 use crate::ledger;
-use crate::run::{EVALUATION, MOST_TASKS, RunConfig, evaluation_columns, folder};
+use crate::run::tables::{EVALUATION, MOST_TASKS, evaluation_columns};
+use crate::run::{RunConfig, folder};
 use crate::simulate::World;
 
 /// How a run stands.
