@@ -15,14 +15,16 @@
 pub mod compare;
 mod config;
 mod folder;
+mod presets;
 mod source;
 mod tables;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub use config::{ActionKind, DataConfig, EvaluationConfig, RunConfig, preset};
+pub use config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
 pub use folder::{Listed, Status, list, newest_snapshot, open_model, read_config};
+pub use presets::preset;
 pub use source::{Opened, Source, open_source, prepare, tasks};
 pub use tables::over_training;
 
