@@ -26,9 +26,9 @@ pub use config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
 pub use folder::{Listed, Status, list, newest_snapshot, open_model, read_config};
 pub use presets::preset;
 pub use source::{Opened, Source, open_source, prepare, tasks};
-pub use tables::over_training;
+pub use tables::{over_training, update_seconds};
 
-use self::tables::{EVALUATION, evaluation_columns, evaluation_row};
+use self::tables::{EVALUATION, TIMING, evaluation_columns, evaluation_row};
 use crate::checkpoint::{Disk, Files, Lock, Snapshot, latest, save_step};
 use crate::engine::{Device, Hardware};
 use crate::error::{Error, Result};
@@ -204,7 +204,7 @@ impl Session<'_> {
         Ok(Ledgers {
             metrics: open("metrics.csv", &self.trainer.metrics())?,
             evaluation: evaluation.transpose()?,
-            timing: open("timing.csv", &timing)?,
+            timing: open(TIMING, &timing)?,
         })
     }
 

@@ -1,4 +1,4 @@
-//! The tables that a run keeps of its evaluations, and what is read back from them.
+//! The tables that a run keeps of its evaluations and its time, and what is read back from them.
 
 use std::path::Path;
 
@@ -8,6 +8,8 @@ use crate::ledger;
 
 /// The table of evaluations.
 pub(super) const EVALUATION: &str = "evaluation.csv";
+/// The table of everything that depends on the clock.
+pub(super) const TIMING: &str = "timing.csv";
 
 /// What the evaluations of the run in `folder` come to; none where there were none.
 ///
@@ -20,6 +22,28 @@ pub fn over_training(folder: &Path) -> Result<Option<OverTraining>> {
     }
     let rates = ledger::read(&path)?.column("evaluation/overall_success").unwrap_or_default();
     Ok(OverTraining::of(&rates))
+}
+
+/// The seconds that the updates of the run in `folder` took, by its own clock; 0 where it kept
+/// none.
+///
+/// # Errors
+/// A table that cannot be read.
+pub fn update_seconds(folder: &Path) -> Result<f64> {
+    let path = folder.join(TIMING);
+    if !path.exists() {
+        return Ok(0.0);
+    }
+    let timing = ledger::read(&path)?;
+    let steps = timing.column("step").unwrap_or_default();
+    let rates = timing.column("time/updates_per_second").unwrap_or_default();
+    let mut before = 0.0;
+    let mut seconds = 0.0;
+    for (step, rate) in steps.into_iter().zip(rates) {
+        seconds += (step - before) / rate;
+        before = step;
+    }
+    Ok(seconds)
 }
 
 /// Switches that have a column of their own.
