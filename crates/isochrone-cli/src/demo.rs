@@ -267,15 +267,7 @@ impl Facts {
 impl Training {
     /// Reads what the run in `folder` wrote down.
     fn of(config: &RunConfig, folder: &Path) -> Result<Self> {
-        let timing = ledger::read(&folder.join("timing.csv"))?;
-        let steps = timing.column("step").unwrap_or_default();
-        let rates = timing.column("time/updates_per_second").unwrap_or_default();
-        let mut before = 0.0;
-        let mut seconds = 0.0;
-        for (step, rate) in steps.into_iter().zip(rates) {
-            seconds += (step - before) / rate;
-            before = step;
-        }
+        let seconds = run::update_seconds(folder)?;
         let losses = ledger::read(&folder.join("metrics.csv"))?.column("training/critic/loss");
         let critic = losses.and_then(|losses| losses.into_iter().rfind(|loss| loss.is_finite()));
         let updates = config.train.steps;

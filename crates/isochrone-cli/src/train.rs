@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::ProgressBar;
-use isochrone::algorithms::Phases;
+use isochrone::algorithms::{self, Phases};
 use isochrone::engine::{Hardware, Seeds, Threads};
 use isochrone::evaluate::{OverTraining, Success};
 use isochrone::run::{self, Finished, Observer, Origin, RunConfig, Source};
@@ -28,9 +28,8 @@ use crate::wording;
 pub struct Train {
     /// An .npz file, the name of a world, or a config (.toml); with --from, the old run's
     pub source: Option<String>,
-    /// The learner: cmd1 (the default), cmd2, mqe, tmd, qrl, crl, gcbc, gcivl, gciql, hiql, ddpg or
-    /// c-learning
-    #[arg(long, short)]
+    /// The learner
+    #[arg(long, short, help = learners())]
     pub algorithm: Option<String>,
     /// Changes one key of the config, e.g. --set train.steps=5000
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -59,6 +58,16 @@ pub struct Train {
     /// Prints the result as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// What the help says of `--algorithm`.
+fn learners() -> String {
+    let usual = RunConfig::default().algorithm.name();
+    let [names @ .., last] = algorithms::Config::NAMES.map(|name| match name == usual {
+        true => format!("{name} (the default)"),
+        false => name.to_owned(),
+    });
+    format!("The learner: {} or {last}", names.join(", "))
 }
 
 /// What a training run prints at its end.

@@ -7,6 +7,8 @@ pub mod error;
 
 pub mod random;
 
+mod cache;
+
 mod pages;
 
 pub mod data;

@@ -1,6 +1,6 @@
 //! The ant follows the benchmark's recorded motion, and its worlds can be recorded and acted in.
 //!
-//! These tests need MuJoCo. `scripts/mujoco` puts one under `target/`; where there is none and none
+//! These tests need MuJoCo. `scripts/library` puts one under `target/`; where there is none and none
 //! can be fetched, a test says that it was skipped.
 #![allow(clippy::unwrap_used)]
 
@@ -19,19 +19,22 @@ const TRACES: &[u8] = include_bytes!("fixtures/golden-traces.npz");
 /// The version that the traces were recorded with.
 const RECORDED_WITH: &str = "3.3.7";
 
+/// The MuJoCo of a package of PyPI; none where it cannot be fetched.
+fn fetched(package: &str) -> Option<Mujoco> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/library");
+    let output = Command::new(script).args([package, "libmujoco"]).output().ok()?;
+    let path = String::from_utf8(output.stdout).ok()?;
+    Mujoco::open_file(Path::new(path.trim())).ok()
+}
+
 /// MuJoCo 3.3.7, fetched once; none where it cannot be.
 fn mujoco(test: &str) -> Option<&'static Mujoco> {
     static FOUND: OnceLock<Option<Mujoco>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/mujoco");
-        let output = Command::new(script).arg(RECORDED_WITH).output().ok()?;
-        let path = String::from_utf8(output.stdout).ok()?;
-        Mujoco::open_file(Path::new(path.trim())).ok()
-    });
+    let package = format!("mujoco=={RECORDED_WITH}");
+    let found = FOUND.get_or_init(|| fetched(&package));
     if found.is_none() {
         // Not `eprintln!`, which the harness keeps to itself where a test passes.
-        let line =
-            format!("skipped: `{test}` needs MuJoCo {RECORDED_WITH}; run `scripts/mujoco`\n");
+        let line = format!("skipped: `{test}` needs `scripts/library {package} libmujoco`\n");
         std::io::stderr().write_all(line.as_bytes()).unwrap();
     }
     found.as_ref()
@@ -131,10 +134,7 @@ fn tasks_follow_the_benchmarks_and_an_ant_that_lies_still_reaches_none() {
 #[test]
 #[ignore = "slow: fetches the newest MuJoCo"]
 fn the_newest_version_begins_alike() {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/mujoco");
-    let output = Command::new(script).arg("core").output().unwrap();
-    let path = String::from_utf8(output.stdout).unwrap();
-    let mujoco = Mujoco::open_file(Path::new(path.trim())).unwrap();
+    let mujoco = fetched("mujoco-core").unwrap();
     assert!(mujoco.adds_margins());
     let world = AntMaze::with(course("antmaze-large-navigate"), &mujoco).unwrap();
     // 4.0.0 integrates otherwise: 2e-6 after a step, which contacts then multiply. With the margins

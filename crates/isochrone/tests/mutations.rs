@@ -43,14 +43,15 @@ fn read(path: &Path) -> String {
 /// The file that a test of `target` with the full name `test` stands in.
 fn file_of(target: &str, test: &str) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    if let Some(name) = target.strip_prefix("--test=") {
-        return package.join("tests").join(format!("{name}.rs"));
-    }
-    assert_eq!(target, "--lib", "the target of `{test}`");
-    let module = test.split("::tests::").next().unwrap().replace("::", "/");
-    let source = package.join("src");
-    let places = [format!("{module}/tests.rs"), format!("{module}.rs"), format!("{module}/mod.rs")];
-    let found = places.iter().map(|place| source.join(place)).find(|file| file.exists());
+    let places = if let Some(program) = target.strip_prefix("--test=") {
+        let module = test.rsplit_once("::").map_or("main", |(module, _)| module);
+        vec![format!("tests/{program}/{module}.rs"), format!("tests/{program}.rs")]
+    } else {
+        assert_eq!(target, "--lib", "the target of `{test}`");
+        let module = test.split("::tests::").next().unwrap().replace("::", "/");
+        ["/tests.rs", ".rs", "/mod.rs"].map(|end| format!("src/{module}{end}")).into()
+    };
+    let found = places.iter().map(|place| package.join(place)).find(|file| file.exists());
     found.unwrap_or_else(|| panic!("no file of `{test}`"))
 }
 
@@ -70,7 +71,7 @@ fn every_mutation_finds_its_text_once_and_names_a_test_that_exists() {
         let (target, test) = mistake.test.split_once(' ').expect("a target and a test");
         let function = test.rsplit("::").next().unwrap();
         let file = file_of(target, test);
-        let indented = test != function && !file.ends_with("tests.rs");
+        let indented = target == "--lib" && !file.ends_with("tests.rs");
         let line = format!("#[test]\n{}fn {function}()", if indented { "    " } else { "" });
         let found = read(&file).matches(&line).count();
         assert_eq!(found, 1, "{name}: how often the test `{function}` exists");

@@ -30,8 +30,6 @@ const LEAST: usize = 3;
 const WARM_UP: u64 = 2;
 /// Seconds of a portion of updates where single ones are not timed.
 const PORTION: f64 = 0.1;
-/// Updates that a GPU is handed at once: portions are whole numbers of these.
-const TOGETHER: u64 = 8;
 /// How often each product is timed.
 const REPEATS: usize = 20;
 
@@ -316,11 +314,12 @@ pub fn on_gpu(case: &Case, data: &Data, gpu: &Gpu, limits: Limits) -> Result<Fou
 
 /// Times portions of updates that are long enough for the clock.
 fn portions(limits: Limits, mut portion: impl FnMut(u64) -> Result<Duration>) -> Result<Times> {
+    let together = CudaExecutor::TOGETHER;
     // The first of each kind makes a graph.
     portion(WARM_UP)?;
-    portion(TOGETHER)?;
-    let one = portion(TOGETHER)?.as_secs_f64() / TOGETHER as f64;
-    let count = ((PORTION / one) as u64).next_multiple_of(TOGETHER).max(TOGETHER);
+    portion(together)?;
+    let one = portion(together)?.as_secs_f64() / together as f64;
+    let count = ((PORTION / one) as u64).next_multiple_of(together).max(together);
     let (mut times, begin) = (Vec::new(), Instant::now());
     while goes_on(times.len(), begin, limits) {
         times.push(milliseconds(portion(count)?) / count as f64);

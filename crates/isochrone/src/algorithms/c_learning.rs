@@ -8,12 +8,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ddpg::needs_policy;
-use super::gciql::minus_least;
-use super::policy::{Critique, PolicyNet};
+use super::ddpg::{AskingCritic, needs_policy};
+use super::policy::PolicyNet;
 use super::{Algorithm, Phases, Problem, share_between};
-use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
-use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
+use crate::data::sampler::{Column, Layout, Offsets, Rows};
+use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
 use crate::extraction::{DdpgBc, Extraction};
 use crate::model::Learned;
@@ -120,7 +119,8 @@ impl Algorithm for CLearning {
         let arenas = [(self.critic.arena(), config.optimizer)];
         program.descend("critic", loss, &arenas, config.phases.critic(self.steps));
         program.follow(self.target.arena(), self.critic.arena(), config.follow_rate);
-        self.policy.declare(program, self, config.offsets);
+        let critique = AskingCritic { critic: &self.critic, policy: &self.policy };
+        self.policy.declare(program, &critique, config.offsets);
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
@@ -129,24 +129,5 @@ impl Algorithm for CLearning {
             distance: Some((shape, numbers(self.critic.arena()))),
             policy: self.policy.learned(numbers),
         }
-    }
-}
-
-impl Critique for CLearning {
-    fn after<T: Scalar>(
-        &self,
-        program: &mut Program<T>,
-        state: Value,
-        action: Value,
-        goal: RowsId,
-    ) -> Option<Value> {
-        let goal = program.column(Column::State(goal));
-        Some(minus_least(program, &self.critic, state, action, goal))
-    }
-
-    fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
-        let action = self.policy.acting(program, state, goal);
-        let goal = program.column(Column::State(goal));
-        minus_least(program, &self.critic, state, action, goal)
     }
 }

@@ -152,7 +152,8 @@ impl Algorithm for Ddpg {
         let arenas = [(self.critic.arena(), config.optimizer)];
         program.descend("critic", loss, &arenas, config.phases.critic(self.steps));
         program.follow(self.target.arena(), self.critic.arena(), config.follow_rate);
-        self.policy.declare(program, self, config.offsets);
+        let critique = AskingCritic { critic: &self.critic, policy: &self.policy };
+        self.policy.declare(program, &critique, config.offsets);
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
@@ -164,7 +165,13 @@ impl Algorithm for Ddpg {
     }
 }
 
-impl Critique for Ddpg {
+/// A critic of actions; where none is given it asks the policy.
+pub(super) struct AskingCritic<'a> {
+    pub critic: &'a Valued,
+    pub policy: &'a PolicyNet,
+}
+
+impl Critique for AskingCritic<'_> {
     fn after<T: Scalar>(
         &self,
         program: &mut Program<T>,
@@ -173,12 +180,12 @@ impl Critique for Ddpg {
         goal: RowsId,
     ) -> Option<Value> {
         let goal = program.column(Column::State(goal));
-        Some(minus_least(program, &self.critic, state, action, goal))
+        Some(minus_least(program, self.critic, state, action, goal))
     }
 
     fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
         let action = self.policy.acting(program, state, goal);
         let goal = program.column(Column::State(goal));
-        minus_least(program, &self.critic, state, action, goal)
+        minus_least(program, self.critic, state, action, goal)
     }
 }

@@ -203,6 +203,15 @@ fn share_between(key: &str, value: f64) -> Result<()> {
         .hint("`isochrone config` prints every key with its default"))
 }
 
+/// Refuses a number outside 0 to 1.
+fn up_to_one(key: &str, value: f64) -> Result<()> {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::input(format!("`{key}` is `{value}`, expected a share, 0 to 1"))
+        .hint("`isochrone config` prints every key with its default"))
+}
+
 /// What a config lets others replace.
 trait Choices {
     /// How a policy is taken from the critic, where that can be chosen.
@@ -379,6 +388,40 @@ mod tests {
     use super::*;
     use crate::ops::kernels::{BATCH, STATE, fit, known};
 
+    const PROBLEM: Problem = Problem {
+        state_size: STATE,
+        goal_size: 2,
+        action_size: 3,
+        steps: 10,
+        discount: 0.9,
+        radius: Some(0.1),
+    };
+
+    #[test]
+    fn a_share_outside_its_range_is_refused_by_every_learner_that_has_it() {
+        for (key, wrong) in
+            [("diagonal", [-0.1, 1.5]), ("expectile", [0.0, 1.0]), ("follow_rate", [0.0, 1.0])]
+        {
+            let mut asked = 0;
+            for name in Config::NAMES {
+                let mut table = toml::Table::try_from(Config::named(name).unwrap()).unwrap();
+                table.remove("name");
+                if !table.contains_key(key) {
+                    continue;
+                }
+                asked += 1;
+                for value in wrong.into_iter().chain([f64::NAN]) {
+                    table.insert(key.to_owned(), value.into());
+                    let config = Config::read(name, table.clone()).unwrap().unwrap();
+                    let refused = config.build(PROBLEM, &mut Parameters::default());
+                    let said = refused.err().map(|error| error.to_string()).unwrap_or_default();
+                    assert!(said.contains(&format!("`algorithm.{key}`")), "{name} {value}: {said}");
+                }
+            }
+            assert!(asked > 1, "{key}");
+        }
+    }
+
     #[test]
     fn every_learner_runs_on_a_gpu_with_every_extraction() {
         for name in Config::NAMES {
@@ -388,15 +431,7 @@ mod tests {
                     continue;
                 }
                 let mut parameters = Parameters::default();
-                let problem = Problem {
-                    state_size: STATE,
-                    goal_size: 2,
-                    action_size: 3,
-                    steps: 10,
-                    discount: 0.9,
-                    radius: Some(0.1),
-                };
-                let learner = match (config.build(problem, &mut parameters), extraction) {
+                let learner = match (config.build(PROBLEM, &mut parameters), extraction) {
                     (Ok(learner), _) => learner,
                     // A distance of states alone has no gradient by actions.
                     (Err(_), Some("ddpg-bc")) => continue,

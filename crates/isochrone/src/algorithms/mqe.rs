@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::paired::{PairedChoices, PairedNet};
 use super::policy::PolicyNet;
-use super::{Algorithm, Critic, Phases, Problem, positive};
+use super::{Algorithm, Critic, Phases, Problem, positive, up_to_one};
 use crate::data::sampler::{Column, End, First, Offsets, Rows, Waypoints};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::extraction::Extraction;
 use crate::model::Learned;
 use crate::nn::{HeadShape, Network, PolicyShape};
@@ -100,13 +100,7 @@ impl Mqe {
         config.phases.check()?;
         config.waypoints.check("algorithm.waypoints")?;
         positive("algorithm.cutoff", config.cutoff)?;
-        if !(0.0..=1.0).contains(&config.diagonal) {
-            return Err(Error::input(format!(
-                "`algorithm.diagonal` is `{}`, expected a share, 0 to 1",
-                config.diagonal
-            ))
-            .hint("the default is 0.5"));
-        }
+        up_to_one("algorithm.diagonal", config.diagonal)?;
         let choices = PairedChoices {
             name: "mqe",
             critic: config.critic,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::paired::{PairedChoices, PairedNet};
 use super::policy::PolicyNet;
-use super::{Algorithm, Critic, Phases, Problem, positive};
+use super::{Algorithm, Critic, Phases, Problem, positive, up_to_one};
 use crate::data::sampler::{Column, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
@@ -99,6 +99,7 @@ impl Tmd {
         config.optimizer.check("algorithm.optimizer")?;
         config.phases.check()?;
         positive("algorithm.cutoff", config.cutoff)?;
+        up_to_one("algorithm.diagonal", config.diagonal)?;
         let choices = PairedChoices {
             name: "tmd",
             critic: config.critic,

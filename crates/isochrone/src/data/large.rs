@@ -18,6 +18,7 @@ use super::store::{self, Disk, Store, Table};
 use super::{
     Choices, Dataset, Format, Memory, check_choices, check_numbers, d4rl, minari, npy, rounded,
 };
+use crate::cache;
 use crate::error::{Error, Result};
 
 /// A file whose rows do not fit into the memory they may take.
@@ -38,7 +39,7 @@ impl<'a> Large<'a> {
         npz::refuse_pickle_by_name(path)?;
         let Ok((format, bytes)) = needed(path, choices) else { return Ok(None) };
         let fits = bytes.saturating_mul(2) <= memory.0;
-        let cache = cache_folder();
+        let cache = cache::folder("data");
         Ok((!fits).then_some(Self { path, choices, memory, format, bytes, cache }))
     }
 
@@ -165,15 +166,6 @@ fn folder_bytes(folder: &Path) -> u64 {
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries(folder).flat_map(|chunk| entries(&chunk.path()));
     files.filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum()
-}
-
-fn cache_folder() -> Option<PathBuf> {
-    let variable =
-        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = variable("XDG_CACHE_HOME")
-        .or_else(|| variable("LOCALAPPDATA"))
-        .or_else(|| variable("HOME").map(|home| home.join(".cache")));
-    cache.map(|cache| cache.join("isochrone").join("data"))
 }
 
 /// One array of an npz file, by its header.

@@ -1,11 +1,14 @@
 //! The config of a run: TOML in, every default resolved, TOML out; the same text gives the same run.
 
+mod keys;
+
 use std::path::Path;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+pub(super) use self::keys::overlay;
+use self::keys::{SEE_CONFIG, differ, one_line, read_algorithm, read_part, set, wrong_type};
 use crate::algorithms;
 use crate::data::{Dataset, Even, Features, Memory, Scaling};
 use crate::error::{Error, Result, nearest};
@@ -141,48 +144,8 @@ impl Default for EvaluationConfig {
     }
 }
 
-/// The settings of the learners of one world.
-macro_rules! tuned {
-    ($world:literal, $algorithm:expr, $($name:literal)*) => {
-        match $algorithm {
-            $($name => {
-                Some(include_str!(concat!("../../presets/", $world, "-", $name, ".toml")))
-            })*
-            _ => None,
-        }
-    };
-}
-
-/// The settings that a learner was tuned to on a world, as TOML; empty where nobody did. With an
-/// extraction other than its usual one a learner may have settings of its own.
-pub fn preset(world: World, algorithm: &str, extraction: Option<&str>) -> &'static str {
-    let own = extraction.and_then(|extraction| tuned(world, &format!("{algorithm}-{extraction}")));
-    own.or_else(|| tuned(world, algorithm)).unwrap_or_default()
-}
-
-fn tuned(world: World, algorithm: &str) -> Option<&'static str> {
-    match world {
-        World::Pinwheel | World::PinwheelShortcut => tuned!(
-            "pinwheel",
-            algorithm,
-            "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
-            "crl-nce" "cmd1-awr" "mqe-ddpg-bc" "qrl-ddpg-bc" "crl-awr" "tmd-awr" "gciql-awr" "ddpg-awr"
-            "c-learning-awr"
-        ),
-        World::Roads => tuned!(
-            "roads",
-            algorithm,
-            "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
-        ),
-        World::Maze(_) => None,
-    }
-}
-
 /// γ where neither the config nor a world says otherwise.
 const FILE_DISCOUNT: f64 = 0.99;
-
-/// The way out of most mistakes in a config.
-const SEE_CONFIG: &str = "`isochrone config` prints every key with its default";
 
 impl RunConfig {
     /// Reads a config from TOML text with `key=value` overrides by dotted path.
@@ -318,139 +281,6 @@ impl RunConfig {
     }
 }
 
-fn read_algorithm(mut table: Table) -> Result<algorithms::Config> {
-    let name = match table.remove("name") {
-        None => "cmd1".to_owned(),
-        Some(Value::String(name)) => name,
-        Some(other) => return Err(wrong_type("algorithm.name", "a name", &other)),
-    };
-    let Some(defaults) = algorithms::Config::named(&name) else {
-        return Err(Error::input(format!("unknown algorithm `{name}`"))
-            .hint(nearest(&name, &algorithms::Config::NAMES)));
-    };
-    let mut whole = Table::try_from(defaults).map_err(|error| Error::input(error.to_string()))?;
-    whole.remove("name");
-    overlay(&mut whole, table);
-    let mut track = serde_path_to_error::Track::new();
-    let value = serde_path_to_error::Deserializer::new(Value::Table(whole), &mut track);
-    let read = algorithms::Config::read(&name, value).expect("a learner that has defaults");
-    read.map_err(|error| unreadable("algorithm", &track.path().to_string(), &error))
-}
-
-/// Writes what was `given` over the defaults, key by key; a thing of another kind replaces them.
-pub(super) fn overlay(defaults: &mut Table, given: Table) {
-    let differs = |tag: &str| {
-        given.get(tag).is_some_and(|kind| defaults.get(tag).is_some_and(|usual| usual != kind))
-    };
-    if ["name", "kind"].into_iter().any(differs) {
-        defaults.clear();
-    }
-    for (key, value) in given {
-        match (defaults.get_mut(&key), value) {
-            (Some(Value::Table(inner)), Value::Table(value)) => overlay(inner, value),
-            (_, value) => drop(defaults.insert(key, value)),
-        }
-    }
-}
-
-fn read_part<T: DeserializeOwned>(key: &str, value: Option<Value>) -> Result<Option<T>> {
-    value.map(|value| read_value(key, value)).transpose()
-}
-
-/// Reads one part of the config; an error names the dotted key.
-fn read_value<T: DeserializeOwned>(key: &str, value: Value) -> Result<T> {
-    serde_path_to_error::deserialize(value)
-        .map_err(|error| unreadable(key, &error.path().to_string(), error.inner()))
-}
-
-/// The error of a part of the config, `inner` the place inside it.
-fn unreadable(key: &str, inner: &str, error: &toml::de::Error) -> Error {
-    let key = if inner == "." { key.to_owned() } else { format!("{key}.{inner}") };
-    explain(&key, &one_line(error.message()))
-}
-
-/// Turns serde's words into ours: the key, expected and found, and the nearest known name.
-fn explain(key: &str, message: &str) -> Error {
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    for (prefix, kind) in [("unknown field", "key"), ("unknown variant", "choice")] {
-        if let (true, Some((wrong, known))) = (message.starts_with(prefix), quoted.split_first()) {
-            let inside = key.strip_suffix(wrong).map_or(key, |key| key.trim_end_matches('.'));
-            let hint = if known.is_empty() {
-                "there are no keys here".into()
-            } else {
-                nearest(wrong, known)
-            };
-            return Error::input(format!("unknown {kind} `{wrong}` of `{inside}`")).hint(hint);
-        }
-    }
-    let expected = [
-        ("expected u64", "expected a whole number, 0 or more"),
-        ("expected usize", "expected a whole number, 0 or more"),
-        ("expected f64", "expected a number"),
-    ];
-    let mut message = message.to_owned();
-    for (theirs, ours) in expected {
-        message = message.replace(theirs, ours);
-    }
-    if let Some((before, _)) = message.split_once("expected struct") {
-        message = format!("{before}expected a section");
-    }
-    Error::input(format!("`{key}`: {message}")).hint(SEE_CONFIG)
-}
-
-fn wrong_type(key: &str, expected: &str, found: &Value) -> Error {
-    Error::input(format!("`{key}` is `{found}`, expected {expected}")).hint(SEE_CONFIG)
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Applies one `dotted.key=value`; the value is TOML, or else plain text.
-fn set(table: &mut Table, setting: &str) -> Result<()> {
-    let (path, text) = setting.split_once('=').ok_or_else(|| {
-        Error::input(format!("`--set {setting}` has no `=`")).hint("write `--set train.steps=5000`")
-    })?;
-    let (path, text) = (path.trim(), text.trim());
-    let value = format!("value = {text}")
-        .parse::<Table>()
-        .ok()
-        .and_then(|mut parsed| parsed.remove("value"))
-        .unwrap_or_else(|| Value::String(text.to_owned()));
-    let mut keys: Vec<&str> = path.split('.').collect();
-    let last = keys.pop().unwrap_or_default();
-    let mut inside = table;
-    for key in keys {
-        let entry = inside.entry(key).or_insert_with(|| Value::Table(Table::new()));
-        inside = entry
-            .as_table_mut()
-            .ok_or_else(|| Error::input(format!("`{path}`: `{key}` is a value, not a section")))
-            .map_err(|error| error.hint(SEE_CONFIG))?;
-    }
-    // Another kind of thing begins with its own defaults.
-    if ["name", "kind"].contains(&last) && inside.get(last).is_some_and(|old| *old != value) {
-        inside.clear();
-    }
-    inside.insert(last.to_owned(), value);
-    Ok(())
-}
-
-fn differ(prefix: &str, one: &Value, other: &Value, keys: &mut Vec<String>) {
-    match (one, other) {
-        (Value::Table(one), Value::Table(other)) => {
-            let missing = Value::String(String::new());
-            let names = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
-            for key in names {
-                let inner = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-                let side = |table: &Table| table.get(key).unwrap_or(&missing).clone();
-                differ(&inner, &side(one), &side(other), keys);
-            }
-        }
-        _ if one != other => keys.push(prefix.to_owned()),
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -500,27 +330,6 @@ mod tests {
             assert!(wrong.contains(bad.split('=').next().unwrap()), "{bad}: {wrong}");
         }
         assert!(!message("a = [", &[]).contains('\n'));
-    }
-
-    #[test]
-    fn every_preset_is_a_config_and_another_kind_begins_anew() {
-        let worlds = [World::Pinwheel, World::Roads];
-        let pairs = worlds.map(|world| algorithms::Config::NAMES.map(|name| (world, name)));
-        for (world, name) in pairs.into_iter().flatten() {
-            let text = preset(world, name, None);
-            let config = RunConfig::parse(text, &[]).unwrap();
-            assert_eq!((config.algorithm.name(), config.data.world()), (name, Some(world)));
-            if algorithms::Config::named(name).unwrap().extraction_mut().is_none() {
-                continue;
-            }
-            let other = RunConfig::parse(text, &["algorithm.extraction.name=awr".into()]).unwrap();
-            assert!(other.to_toml().unwrap().contains("name = \"awr\""));
-        }
-        let maze = "pointmaze-medium-navigate".parse().unwrap();
-        assert_eq!(preset(maze, "cmd1", None), "");
-        let usual = preset(World::Pinwheel, "crl", Some("ddpg-bc"));
-        assert_eq!(usual, preset(World::Pinwheel, "crl", None));
-        assert_ne!(usual, preset(World::Pinwheel, "crl", Some("awr")));
     }
 
     #[test]

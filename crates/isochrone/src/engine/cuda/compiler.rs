@@ -5,11 +5,12 @@
 //! written is done without.
 
 use std::ffi::{CStr, CString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cudarc::nvrtc::{result, sys};
 
 use super::libraries::Library;
+use crate::cache;
 use crate::error::{Error, Result};
 
 /// What every kernel may use.
@@ -29,7 +30,7 @@ pub(super) struct Compiled {
 /// # Errors
 /// The compiler is not there, or refuses a kernel.
 pub(super) fn compile(sources: &[&str], capability: (i32, i32)) -> Result<Compiled> {
-    compile_into(sources, capability, cache_folder().as_deref())
+    compile_into(sources, capability, cache::folder("kernels").as_deref())
 }
 
 fn compile_into(
@@ -164,15 +165,6 @@ fn image(
     }
 }
 
-fn cache_folder() -> Option<PathBuf> {
-    let variable =
-        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = variable("XDG_CACHE_HOME")
-        .or_else(|| variable("LOCALAPPDATA"))
-        .or_else(|| variable("HOME").map(|home| home.join(".cache")));
-    cache.map(|cache| cache.join("isochrone").join("kernels"))
-}
-
 /// The image in a kept file, where it is whole.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let bytes = std::fs::read(path).ok()?;
@@ -202,12 +194,14 @@ pub(crate) mod tests {
     use super::*;
     use crate::engine::cuda::libraries::keep_open;
 
-    /// The compiler of `scripts/nvrtc`, installed where this machine has none, once for all tests.
+    /// NVIDIA's compiler by `scripts/library`, installed where this machine has none, once for all tests.
     fn install() -> bool {
         static INSTALLED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
         *INSTALLED.get_or_init(|| {
-            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/nvrtc");
-            let Ok(told) = std::process::Command::new(script).output() else { return false };
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/library");
+            let mut command = std::process::Command::new(script);
+            command.args(["nvidia-cuda-nvrtc-cu12", "libnvrtc"]);
+            let Ok(told) = command.output() else { return false };
             let library = String::from_utf8_lossy(&told.stdout).trim().to_owned();
             told.status.success() && keep_open(Path::new(&library))
         })

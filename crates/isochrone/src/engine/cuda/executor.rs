@@ -17,9 +17,6 @@ use crate::engine::plan::Plan;
 use crate::engine::{ArenaId, Program};
 use crate::error::Result;
 
-/// Updates of one graph where many are asked for.
-const TOGETHER: u64 = 8;
-
 /// Updates between two marks in the queue, and how many marks may lie ahead of the GPU: a caller that
 /// asks for more waits, but not until the queue is empty.
 const MARKED: u64 = 64;
@@ -55,6 +52,9 @@ pub struct CudaExecutor {
 unsafe impl Send for CudaExecutor {}
 
 impl CudaExecutor {
+    /// Updates of one graph where many are asked for.
+    pub const TOGETHER: u64 = 8;
+
     /// Compiles the kernels of `program`, copies the data of `training` and `held_out` to `gpu` and
     /// sets the first values of every seed.
     ///
@@ -160,8 +160,8 @@ impl CudaExecutor {
         self.set_step(step)?;
         let mut left = count;
         while left > 0 {
-            let (plan, same) = self.plan(self.step, left.min(TOGETHER));
-            let together = if same >= TOGETHER { TOGETHER } else { 1 };
+            let (plan, same) = self.plan(self.step, left.min(Self::TOGETHER));
+            let together = if same >= Self::TOGETHER { Self::TOGETHER } else { 1 };
             if !self.graphs.contains_key(&(plan, together)) {
                 let graph = self.capture(plan, together)?;
                 self.graphs.insert((plan, together), graph);

@@ -1,7 +1,8 @@
 //! Heads of the difference on the GPU: the differences of all pairs are spread out, weights act on
 //! them as products in single precision, and the gradients by differences are gathered.
 
-use super::{DifferenceHead, Distances};
+use super::DifferenceHead;
+use super::operation::Distances;
 use crate::engine::{Argument, Buffer, Factor, Finish, Grid, Kernels, Product, Queue, Target};
 use crate::ops::{DeepNorm, PqeLh, WideNorm};
 

@@ -244,12 +244,12 @@ pub(super) fn recording(data: &DataConfig) -> (&str, u64, Option<u32>) {
     (&data.source, data.seed, data.episodes)
 }
 
-/// Variants of learners that are compared under a name of their own: name, learner, setting.
-const VARIANTS: [(&str, &str, &str); 1] = [("crl-nce", "crl", "algorithm.contrast=nce")];
+/// CRL by its other contrast, which is compared under a name of its own.
+const CRL_NCE: &str = "crl-nce";
 
-/// Every learner and every variant with a name of its own.
+/// Every learner, and the variant that has a name of its own.
 pub(super) fn known_learners() -> impl Iterator<Item = &'static str> {
-    algorithms::Config::NAMES.into_iter().chain(VARIANTS.map(|(name, ..)| name))
+    algorithms::Config::NAMES.into_iter().chain([CRL_NCE])
 }
 
 /// One learner asked for.
@@ -329,12 +329,13 @@ fn resolve(
     given: &[String],
 ) -> Result<RunConfig> {
     let (name, is_file) = (entry.learner.as_str(), entry.is_file());
-    let variant = VARIANTS.iter().find(|(variant, ..)| *variant == name);
-    let own = name;
-    let name = variant.map_or(name, |(_, learner, _)| learner);
+    let (learner, contrast) = match name {
+        CRL_NCE => ("crl", Some("algorithm.contrast=nce")),
+        _ => (name, None),
+    };
     let tuned = match &request.sheet {
-        Some(sheet) => sheet.config(world, own)?,
-        None => [own, name]
+        Some(sheet) => sheet.config(world, name)?,
+        None => [name, learner]
             .map(|name| preset(world, name, extraction))
             .into_iter()
             .find(|tuned| !tuned.is_empty())
@@ -343,9 +344,9 @@ fn resolve(
     };
     let mut settings = vec![format!("data.source=\"{world}\"")];
     if !is_file {
-        settings.push(format!("algorithm.name=\"{name}\""));
+        settings.push(format!("algorithm.name=\"{learner}\""));
     }
-    settings.extend(variant.map(|(.., setting)| (*setting).to_owned()));
+    settings.extend(contrast.map(str::to_owned));
     if let Some(extraction) = extraction {
         settings.push(format!("algorithm.extraction.name=\"{extraction}\""));
     }
@@ -356,7 +357,7 @@ fn resolve(
         RunConfig::parse(&tuned, &settings)?
     };
     let chosen = config.data.world() == Some(world)
-        && (is_file || config.algorithm.name() == name)
+        && (is_file || config.algorithm.name() == learner)
         && extraction.is_none_or(
             |wanted| matches!(super::extraction(&config), Ok(Some(found)) if found == wanted),
         );

@@ -11,7 +11,8 @@ use crate::algorithms;
 use crate::error::{Error, Result};
 use crate::evaluate::{LAST, OverTraining};
 use crate::ledger;
-use crate::run::{EVALUATION, MOST_TASKS, RunConfig, evaluation_columns, folder};
+use crate::run::tables::{EVALUATION, MOST_TASKS, evaluation_columns};
+use crate::run::{RunConfig, folder, update_seconds};
 use crate::simulate::World;
 
 /// How a run stands.
@@ -126,7 +127,7 @@ impl RunResult {
             last_three: over.map_or_else(blank, |_| last_three(&curve)),
             best: over.map_or(f64::NAN, |over| over.best),
             planner: last(&table(&folder.join(PLANNER))?),
-            seconds: seconds(&folder)?,
+            seconds: update_seconds(&folder)?,
             conditions: read_toml(&folder.join(CONDITIONS))?,
             folder,
             world,
@@ -177,24 +178,6 @@ fn last_three(curve: &[(u64, Vec<f64>)]) -> Vec<f64> {
         known.iter().sum::<f64>() / known.len() as f64
     };
     (0..columns().len()).map(mean).collect()
-}
-
-/// The seconds that the updates of the run in `folder` took, by its own clock.
-fn seconds(folder: &Path) -> Result<f64> {
-    let path = folder.join("timing.csv");
-    if !path.exists() {
-        return Ok(0.0);
-    }
-    let timing = ledger::read(&path)?;
-    let steps = timing.column("step").unwrap_or_default();
-    let rates = timing.column("time/updates_per_second").unwrap_or_default();
-    let mut before = 0.0;
-    let mut seconds = 0.0;
-    for (step, rate) in steps.into_iter().zip(rates) {
-        seconds += (step - before) / rate;
-        before = step;
-    }
-    Ok(seconds)
 }
 
 /// Everything a comparison's folder holds.

@@ -1,0 +1,89 @@
+//! The tables that a run keeps of its evaluations and its time, and what is read back from them.
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::evaluate::{OverTraining, Success};
+use crate::ledger;
+
+/// The table of evaluations.
+pub(super) const EVALUATION: &str = "evaluation.csv";
+/// The table of everything that depends on the clock.
+pub(super) const TIMING: &str = "timing.csv";
+
+/// What the evaluations of the run in `folder` come to; none where there were none.
+///
+/// # Errors
+/// A table that cannot be read.
+pub fn over_training(folder: &Path) -> Result<Option<OverTraining>> {
+    let path = folder.join(EVALUATION);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let rates = ledger::read(&path)?.column("evaluation/overall_success").unwrap_or_default();
+    Ok(OverTraining::of(&rates))
+}
+
+/// The seconds that the updates of the run in `folder` took, by its own clock; 0 where it kept
+/// none.
+///
+/// # Errors
+/// A table that cannot be read.
+pub fn update_seconds(folder: &Path) -> Result<f64> {
+    let path = folder.join(TIMING);
+    if !path.exists() {
+        return Ok(0.0);
+    }
+    let timing = ledger::read(&path)?;
+    let steps = timing.column("step").unwrap_or_default();
+    let rates = timing.column("time/updates_per_second").unwrap_or_default();
+    let mut before = 0.0;
+    let mut seconds = 0.0;
+    for (step, rate) in steps.into_iter().zip(rates) {
+        seconds += (step - before) / rate;
+        before = step;
+    }
+    Ok(seconds)
+}
+
+/// Switches that have a column of their own.
+const MOST_SWITCHES: u8 = 4;
+/// The most kinds of tasks that a world asks in turn.
+pub(super) const MOST_TASKS: usize = 5;
+
+/// The columns of an evaluation: by kind of task where a world asks several in turn, else by switches.
+pub(super) fn evaluation_columns(groups: usize) -> Vec<String> {
+    let all =
+        ["evaluation/overall_success", "evaluation/stitched_success", "evaluation/mean_steps"];
+    let classes: Vec<String> = if groups > 1 {
+        let task =
+            |task: usize| ["success", "steps"].map(|what| format!("evaluation/task_{task}_{what}"));
+        (1..=groups).flat_map(task).collect()
+    } else {
+        (0..=MOST_SWITCHES)
+            .map(|switches| format!("evaluation/switches_{switches}_success"))
+            .collect()
+    };
+    all.map(str::to_owned).into_iter().chain(classes).collect()
+}
+
+pub(super) fn evaluation_row(success: &Success, groups: usize) -> Vec<f64> {
+    let known = |number: Option<f64>| number.unwrap_or(f64::NAN);
+    let classes: Vec<f64> = if groups > 1 {
+        let task = |task: usize| {
+            let found = success.by_task.iter().find(|found| found.task == task);
+            let rate = known(found.map(|found| found.rate.rate));
+            [rate, known(found.and_then(|found| found.mean_steps))]
+        };
+        (1..=groups).flat_map(task).collect()
+    } else {
+        let class =
+            |switches| success.by_switches.iter().find(move |class| class.switches == switches);
+        (0..=MOST_SWITCHES)
+            .map(|switches| known(class(switches).map(|class| class.rate.rate)))
+            .collect()
+    };
+    let stitched = known(success.stitched.map(|stitched| stitched.rate));
+    let all = [success.overall.rate, stitched, known(success.mean_steps)];
+    all.into_iter().chain(classes).collect()
+}
