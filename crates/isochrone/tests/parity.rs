@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 const STATE: usize = 3;
 const ACTION: usize = 2;
-const BATCH: usize = 5;
+const BATCH: usize = 12;
 
 /// What the other side computed for one choice of settings.
 #[derive(Deserialize)]
@@ -101,11 +101,11 @@ fn fill(batch: &mut Batch, layout: &Layout) {
     for (numbers_of, &column) in batch.columns.iter_mut().zip(layout.columns()) {
         let name = names.column(layout, column);
         let raw = numbers(&name, numbers_of.len());
-        for (place, (target, raw)) in numbers_of.iter_mut().zip(raw).enumerate() {
+        for (target, raw) in numbers_of.iter_mut().zip(raw) {
             *target = match column {
                 Column::Gap(_) if name == "gap next" => 1.0,
                 Column::Gap(_) => (raw * 2.0 + 3.0).floor() as f32,
-                Column::Reached(..) => (place % 2) as f32,
+                Column::Reached(..) => f32::from(raw > 0.0),
                 _ => raw as f32,
             };
         }
