@@ -472,9 +472,9 @@ def qrl(update, **choices):
     extract(update, policy, "mixed0", after, **choices)
 
 
-def twin(arena, inputs, count=2):
+def twin(arena, inputs, count=2, hidden=(6,)):
     """Critics that each give one number a row."""
-    networks = [arena.mlp(inputs, 1) for _ in range(count)]
+    networks = [arena.mlp(inputs, 1, hidden) for _ in range(count)]
     return lambda *parts: jnp.stack([network(*parts)[:, 0] for network in networks])
 
 
@@ -522,8 +522,9 @@ def implicit_value(value, target, kappa):
     return sum(expectile(y[k] - value(s, g)[k], advantage, kappa) for k in range(2))
 
 
-def gcivl(update, **choices):
-    value, target = (twin(update.arena(name), 2 * STATE) for name in ("value", "target"))
+def gcivl(update, hidden=(6,), **choices):
+    arenas = (update.arena(name) for name in ("value", "target"))
+    value, target = (twin(arena, 2 * STATE, hidden=hidden) for arena in arenas)
     update.descend("critic", implicit_value(value, target, 0.9), "value")
     policy = Policy(update)
     before = lambda s: -value(s, state("mixed1")).mean(0)
@@ -735,7 +736,12 @@ LEARNERS = {
     ),
     "ddpg": (ddpg, f"{NETWORK} {GOALS}", BOTH),
     "gciql": (gciql, f"{NETWORK} {GOALS} algorithm.expectile=0.9", BOTH),
-    "gcivl": (gcivl, f"{NETWORK} {GOALS} algorithm.expectile=0.9", [case(awr=RAW), case()]),
+    # Critics of twelve units are so far apart that the lesser one decides the sign of some advantages.
+    "gcivl": (
+        gcivl,
+        f"{NETWORK} {GOALS} algorithm.expectile=0.9",
+        [case(awr=RAW), case(), case("algorithm.network.hidden=[12]", hidden=(12,))],
+    ),
     "hiql": (
         hiql,
         f"{NETWORK} {GOALS} algorithm.representation=4 algorithm.expectile=0.7"
