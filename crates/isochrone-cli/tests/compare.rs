@@ -89,11 +89,7 @@ fn runs_of_several_machines_in_one_folder_are_told_apart() {
     bring_tables(&out);
     let other = "version = \"0.1.0\"\ncommit = \"abc\"\nthreads = 7\ndevice = \"NVIDIA H200\"\n";
     std::fs::write(out.join("pinwheel/cmd2-ddpg-bc/seed-1/conditions.toml"), other).unwrap();
-    let page = out.join("page.md");
-    let mut report = isochrone();
-    report.args(["compare", "--report-only"]).arg(&out).arg("--results").arg(&page);
-    said(report, 0);
-    let text = std::fs::read_to_string(page).unwrap();
+    let text = page(&out, &out.join("page.md"), &[]);
     let wanted = [
         "- 3 runs by isochrone 0.1.0",
         "- 1 run by isochrone 0.1.0, commit abc, 7 at a time, updates on one NVIDIA H200.",
@@ -122,6 +118,14 @@ fn runs_brought_over_without_their_models_are_reported_alike_and_not_repeated() 
     report.args(["compare", "--report-only"]).arg(&out);
     said(report, 0);
     assert_eq!(csv(&read(&out, "compare.csv"))[0]["status"], "stopped");
+}
+
+/// The page of the runs in `out`, written to `place`.
+fn page(out: &Path, place: &Path, more: &[&str]) -> String {
+    let mut command = isochrone();
+    command.args(["compare", "--report-only"]).arg(out).arg("--results").arg(place).args(more);
+    said(command, 0);
+    std::fs::read_to_string(place).unwrap()
 }
 
 /// What a command prints on both sides, given that it ends with `code`.
@@ -263,17 +267,10 @@ fn the_page_is_a_function_of_the_folder() {
     let _alone = REPORTING.lock().unwrap();
     let grid = FOLDER.path().join("tuning.toml");
     std::fs::write(&grid, "learning_rate = [1e-4, 3e-4]\n").unwrap();
-    let page = |name: &str, more: &[&str]| {
-        let page = FOLDER.path().join(name);
-        let mut command = isochrone();
-        command.args(["compare", "--report-only"]).arg(&*WHOLE).arg("--results").arg(&page);
-        command.args(more);
-        said(command, 0);
-        std::fs::read_to_string(page).unwrap()
-    };
-    let first = page("first.md", &["--grid", grid.to_str().unwrap()]);
+    let place = |name: &str| FOLDER.path().join(name);
+    let first = page(&WHOLE, &place("first.md"), &["--grid", grid.to_str().unwrap()]);
     // The grid is kept beside the runs.
-    let again = page("again.md", &[]);
+    let again = page(&WHOLE, &place("again.md"), &[]);
     assert_eq!(first.replace("first.png", "again.png"), again);
     assert!(FOLDER.path().join("first.png").exists() && FOLDER.path().join("first.svg").exists());
     let wanted = [
