@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use isochrone::algorithms::Config;
 use isochrone::engine::{
-    BrokenLoss, CudaExecutor, Executor, Gpu, Precision, Product, Side, Threads, multiply,
+    BrokenLoss, Clock, CudaExecutor, Executor, Gpu, Precision, Product, Side, Threads, multiply,
 };
 use isochrone::{Error, Result};
 use serde::Serialize;
@@ -46,9 +46,14 @@ pub struct Found {
     pub update_median_ms: f64,
     pub update_best_ms: f64,
     pub updates_per_second_per_seed: f64,
-    /// The best update, operation by operation, longest first; empty on a GPU and with several
-    /// seeds.
+    /// Operation by operation, longest first: on the CPU the best update, empty with several seeds; on
+    /// a GPU every launch alone, while in an update they run side by side.
     pub split: Vec<Share>,
+    /// Milliseconds of the longest chain of launches that wait for each other, on a GPU: the floor of
+    /// the same launches in any order.
+    pub chain_ms: Option<f64>,
+    /// Launches of one update, on a GPU.
+    pub launches: Option<usize>,
     pub products: Floor,
     /// The best update over its products alone, of one seed on the CPU.
     pub ratio: Option<f64>,
@@ -166,6 +171,8 @@ fn found(subject: Subject<'_>, case: &Case, times: &Times, products: Floor) -> F
         update_best_ms: times.best,
         updates_per_second_per_seed: 1e3 / times.median,
         split: Vec::new(),
+        chain_ms: None,
+        launches: None,
         products,
         ratio,
         memory_bytes: 0,
@@ -254,7 +261,7 @@ fn singly(replica: &mut Replica<'_>, limits: Limits) -> Result<(Times, Vec<Share
         replica.update()?;
         let time = milliseconds(since.elapsed());
         if times.iter().all(|&other| time < other) {
-            split = shares(&replica.executor, time);
+            split = shares(replica.executor.clock(), Some(time));
         }
         times.push(time);
     }
@@ -309,7 +316,14 @@ pub fn on_gpu(case: &Case, data: &Data, gpu: &Gpu, limits: Limits) -> Result<Fou
     }
     let products = Executor::new(subject.program(), Threads::default(), 0).products(0);
     let (floor, memory_bytes) = (Floor::new(&products, None), executor.bytes());
-    Ok(Found { memory_bytes, ..found(subject, case, &times, floor) })
+    let parts = executor.dissect(step)?;
+    Ok(Found {
+        split: shares(Some(&parts.clock), None),
+        chain_ms: Some(milliseconds(parts.chain)),
+        launches: Some(parts.launches),
+        memory_bytes,
+        ..found(subject, case, &times, floor)
+    })
 }
 
 /// Times portions of updates that are long enough for the clock.
@@ -332,17 +346,19 @@ fn goes_on(done: usize, begin: Instant, limits: Limits) -> bool {
     done < LEAST || (done < limits.most && begin.elapsed().as_secs_f64() < limits.seconds)
 }
 
-/// Where an update that took `total` milliseconds went, longest first; what the executor does not
-/// time is the update's input.
-fn shares(executor: &Executor<f32>, total: f64) -> Vec<Share> {
-    let clock = executor.clock().cloned().unwrap_or_default();
+/// Operations with their times, longest first. Of an update that took `total` milliseconds, what is
+/// not timed is its input.
+fn shares(clock: Option<&Clock>, total: Option<f64>) -> Vec<Share> {
     let share = |(name, half, time): &(&str, &str, Duration)| Share {
-        operation: if *half == "descend" { (*name).into() } else { format!("{name} {half}") },
+        operation: format!("{name} {half}").trim_end().to_owned(),
         ms: milliseconds(*time),
     };
-    let mut shares: Vec<Share> = clock.entries.iter().map(share).collect();
-    let timed: f64 = shares.iter().map(|share| share.ms).sum();
-    shares.push(Share { operation: "sample and load".into(), ms: total - timed });
+    let entries = clock.iter().flat_map(|clock| &clock.entries);
+    let mut shares: Vec<Share> = entries.map(share).collect();
+    if let Some(total) = total {
+        let timed: f64 = shares.iter().map(|share| share.ms).sum();
+        shares.push(Share { operation: "sample and load".into(), ms: total - timed });
+    }
     shares.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     shares
 }

@@ -9,8 +9,9 @@ const NOTHING: &str = "–";
 /// The least share of an update that is named.
 const NAMED: f64 = 0.05;
 
-/// The head of the column of operations.
+/// The head of the column of operations, on the CPU and on a GPU.
 const SPLIT: &str = "where the best goes, %";
+const ALONE: &str = "every launch alone, %";
 
 /// The machine, then a table.
 pub fn of(report: &Report) -> String {
@@ -58,13 +59,15 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
             ("best/products", Box::new(move |found| maybe(found.ratio, 2))),
             ("memory", Box::new(|found| mebibytes(found.memory_bytes as u64))),
         ]),
-        None => columns.extend::<[Column<'_>; 2]>([
+        None => columns.extend::<[Column<'_>; 3]>([
+            ("chain, ms", Box::new(move |found| maybe(found.chain_ms, 3))),
             ("TFLOP/s", Box::new(|found| format!("{:.1}", rate(found) / 1e3))),
             ("memory", Box::new(|found| mebibytes(found.memory_bytes as u64))),
         ]),
     }
     if report.cases.iter().any(|found| !found.split.is_empty()) {
-        columns.push((SPLIT, Box::new(|found| split(&found.split))));
+        let head = if report.peak_gflop_per_second.is_some() { SPLIT } else { ALONE };
+        columns.push((head, Box::new(|found| split(&found.split))));
     }
     columns
 }
@@ -104,7 +107,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
             0 | 1 => format!("{cell:<width$}"),
-            _ if rows[0][at] == SPLIT => cell.clone(),
+            _ if [SPLIT, ALONE].contains(&&*rows[0][at]) => cell.clone(),
             _ => format!("{cell:>width$}"),
         });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
@@ -160,10 +163,12 @@ mod tests {
     #[test]
     fn on_a_gpu_the_table_names_it_and_leaves_out_what_only_the_cpu_has() {
         let mut report = report(true);
-        report.cases.iter_mut().for_each(|found| found.split.clear());
+        report.cases.iter_mut().for_each(|found| found.chain_ms = Some(0.125));
         let text = of(&report);
         assert!(text.starts_with("a GPU (cuda:0), a processor"), "{text}");
         assert!(text.contains("TFLOP/s") && !text.contains("1024³"), "{text}");
+        assert!(text.contains("chain, ms") && text.matches("0.125").count() >= 2, "{text}");
+        assert!(text.contains(ALONE) && !text.contains(SPLIT), "{text}");
     }
 
     #[test]

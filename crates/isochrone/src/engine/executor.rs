@@ -105,8 +105,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    fn add(&mut self, name: &'static str, half: &'static str, since: Instant) {
-        let passed = since.elapsed();
+    /// Adds the time that one half of an operation took; what has no halves has an empty name there.
+    pub(super) fn add(&mut self, (name, half): (&'static str, &'static str), passed: Duration) {
         match self.entries.iter_mut().find(|entry| (entry.0, entry.1) == (name, half)) {
             Some(entry) => entry.2 += passed,
             None => self.entries.push((name, half, passed)),
@@ -339,7 +339,7 @@ impl<T: Scalar> Executor<T> {
             });
             self.values[node.output.id] = output;
             if let Some(clock) = &mut self.clock {
-                clock.add(node.operation.name(), "forward", since);
+                clock.add((node.operation.name(), "forward"), since.elapsed());
             }
         }
     }
@@ -382,7 +382,7 @@ impl<T: Scalar> Executor<T> {
             });
             self.gradients[node.output.id] = output_gradient;
             if let Some(clock) = &mut self.clock {
-                clock.add(node.operation.name(), "backward", since);
+                clock.add((node.operation.name(), "backward"), since.elapsed());
             }
         }
     }
@@ -407,7 +407,7 @@ impl<T: Scalar> Executor<T> {
             target.follow(&source.values, rate);
         }
         if let Some(clock) = &mut self.clock {
-            clock.add("adam", "descend", since);
+            clock.add(("adam", ""), since.elapsed());
         }
     }
 }

@@ -17,8 +17,8 @@ mod threads;
 mod together;
 
 pub use cuda::{
-    Argument, BrokenLoss, Buffer, Chosen, CudaExecutor, Device, Factor, Finish, Gpu, Grid, Kernels,
-    Precision, Queue, Target,
+    Argument, BrokenLoss, Buffer, Chosen, CudaExecutor, Device, Dissection, Factor, Finish, Gpu,
+    Grid, Kernels, Precision, Queue, Target,
 };
 pub use executor::{Backward, Clock, Executor, Forward};
 pub(crate) use hardware::Engine;

@@ -1,18 +1,17 @@
-// The IQE distance: lengths of unions of intervals, mean and maximum over groups. A thread works on
-// one pair forward, and on one group of one row backward.
+// The IQE distance: lengths of unions of intervals, mean and maximum over groups. A warp works on
+// one pair forward, each lane on some of its groups; a thread on one group of one row backward.
 
-// The coordinates of each group of a row in ascending order of their value.
-extern "C" __global__ void iqe_sort(const float* from, u32* order, int rows, int groups, int size,
+// The coordinates of each group of a row in ascending order of their value, of equal ones the first
+// first: a thread counts how many come before its own.
+extern "C" __global__ void iqe_sort(const float* from, u32* order, int numbers, int size,
                                     long long stride) {
     int at = first_index();
-    if (at >= rows * groups) return;
-    const float* x = own(from, stride) + at * size;
-    u32* sorted = own(order, stride) + at * size;
-    for (int i = 0; i < size; i++) {
-        int place = i;
-        for (; place > 0 && x[sorted[place - 1]] > x[i]; place--) sorted[place] = sorted[place - 1];
-        sorted[place] = i;
-    }
+    if (at >= numbers) return;
+    int i = at % size, before = 0;
+    const float* x = own(from, stride) + (at - i);
+    float mine = x[i];
+    for (int j = 0; j < size; j++) before += x[j] < mine || (x[j] == mine && j < i);
+    own(order, stride)[at - i + before] = i;
 }
 
 __device__ __forceinline__ float iqe_length(const float* x, const u32* order, const float* y,
@@ -32,19 +31,21 @@ extern "C" __global__ void iqe_forward(const float* from, const float* to, const
                                        const u32* order, float* out, float* spread, u32* picks,
                                        int rows, int columns, int groups, int size, int diagonal,
                                        long long stride) {
-    int at = first_index();
+    int at = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (at >= (diagonal ? rows : rows * columns)) return;
     int i = diagonal ? at : at / columns, j = diagonal ? at : at % columns, width = groups * size;
     const float *x = own(from, stride) + i * width, *y = own(to, stride) + j * width;
     const u32* sorted = own(order, stride) + i * width;
     float sum = 0.0f, top = 0.0f, mix = sigmoid(*own(raw, stride));
     u32 pick = 0;
-    for (int group = 0; group < groups; group++) {
+    for (int group = threadIdx.x % 32; group < groups; group += 32) {
         float length = iqe_length(x + group * size, sorted + group * size, y + group * size, size);
         sum += length;
         if (length > top) top = length, pick = group;
     }
-    float mean = sum / (float)groups;
+    warp_largest(top, pick);
+    float mean = warp_sum(sum) / (float)groups;
+    if (threadIdx.x % 32) return;
     own(out, stride)[at] = mix * mean + (1.0f - mix) * top;
     own(spread, stride)[at] = mean - top;
     own(picks, stride)[at] = pick;

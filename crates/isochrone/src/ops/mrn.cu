@@ -199,11 +199,7 @@ extern "C" __global__ void mrn_by_row_forward(const float* from, const float* to
             float difference = x[m] - y[m];
             if (difference > best) best = difference, index = m;
         }
-        for (int offset = 16; offset; offset >>= 1) {
-            float other = __shfl_xor_sync(~0u, best, offset);
-            u32 place = __shfl_xor_sync(~0u, index, offset);
-            if (other > best || (other == best && place < index)) best = other, index = place;
-        }
+        warp_largest(best, index);
         for (int m = maxima + lane; m < part; m += 32) {
             float difference = x[m] - y[m];
             sum = fmaf(difference, difference, sum);

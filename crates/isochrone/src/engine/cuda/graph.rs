@@ -38,6 +38,16 @@ pub(super) fn waits(launches: &[Launch]) -> Vec<Vec<usize>> {
     waits
 }
 
+/// The longest sum of `times` along launches that wait for each other.
+pub(super) fn longest(waits: &[Vec<usize>], times: &[Duration]) -> Duration {
+    let mut ends: Vec<Duration> = Vec::with_capacity(times.len());
+    for (waits, &time) in waits.iter().zip(times) {
+        let begin = waits.iter().map(|&earlier| ends[earlier]).max().unwrap_or_default();
+        ends.push(begin + time);
+    }
+    ends.into_iter().max().unwrap_or_default()
+}
+
 /// Queues one launch.
 pub(super) fn issue(
     machine: &Machine,
@@ -240,5 +250,10 @@ mod tests {
         second.reads.push(buffer(1).range());
         let list = [launch(0, 1), launch(1, 2), second, launch(6, 7), join];
         assert_eq!(waits(&list), [vec![], vec![0], vec![1], vec![], vec![3, 2]]);
+        let times = [1, 2, 4, 6, 8].map(Duration::from_micros);
+        assert_eq!(longest(&waits(&list), &times), Duration::from_micros(1 + 2 + 4 + 8));
+        let times = [1, 2, 4, 9, 8].map(Duration::from_micros);
+        assert_eq!(longest(&waits(&list), &times), Duration::from_micros(9 + 8));
+        assert_eq!(longest(&[], &[]), Duration::ZERO);
     }
 }

@@ -116,8 +116,10 @@ impl Layout {
         for stack in &self.stacks {
             let needed = stack.split(|node| !plan.forward.contains(node));
             for run in needed.filter(|run| !run.is_empty()) {
-                let bound = self.bound(program, arenas, run);
+                let (bound, first) = (self.bound(program, arenas, run), launches.len());
                 kernels(program, run[0])?.forward(&mut Queue { bound, launches });
+                let name = program.nodes[run[0]].operation.name();
+                Launch::belong(launches, first, (name, "forward"));
             }
         }
         Ok(())
@@ -159,7 +161,10 @@ impl Layout {
                 let nodes: Vec<usize> = run.iter().map(|(_, visit)| visit.node).collect();
                 let mut bound = self.bound(program, arenas, &nodes);
                 self.bind_gradients(program, arenas, pass, &run, &mut bound, &mut written);
+                let first = launches.len();
                 kernels(program, nodes[0])?.backward(&mut Queue { bound, launches });
+                let name = program.nodes[nodes[0]].operation.name();
+                Launch::belong(launches, first, (name, "backward"));
             }
         }
         Ok(())

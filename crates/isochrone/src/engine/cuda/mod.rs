@@ -27,7 +27,7 @@ mod tiles;
 #[cfg(test)]
 pub(crate) use compiler::tests::compile_here;
 pub use device::{Chosen, Device, Gpu};
-pub use executor::CudaExecutor;
+pub use executor::{CudaExecutor, Dissection};
 pub use machine::Grid;
 pub use memory::{Buffer, Target};
 pub use numbers::BrokenLoss;

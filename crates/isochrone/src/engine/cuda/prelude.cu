@@ -38,6 +38,15 @@ __device__ __forceinline__ T warp_sum(T x) {
     return x;
 }
 
+// The largest over a warp and its place, of equal ones the first.
+__device__ __forceinline__ void warp_largest(float& best, u32& place) {
+    for (int offset = 16; offset; offset >>= 1) {
+        float other = __shfl_xor_sync(~0u, best, offset);
+        u32 its = __shfl_xor_sync(~0u, place, offset);
+        if (other > best || (other == best && its < place)) best = other, place = its;
+    }
+}
+
 // The sum over all threads of a one-dimensional block of whole warps, in a fixed order.
 template <class T>
 __device__ __forceinline__ T block_sum(T x) {

@@ -103,7 +103,12 @@ pub(super) struct Launch {
     pub writes: Vec<Range<usize>>,
     /// The buffers of which a part is written, and which part.
     pub parts: Vec<(Range<usize>, u8)>,
+    /// The operation it belongs to and which half of it.
+    pub of: Of,
 }
+
+/// An operation and one of its halves; what is no operation has no halves.
+pub(super) type Of = (&'static str, &'static str);
 
 impl Launch {
     pub fn kernel(name: &'static str, grid: Grid, arguments: &[Argument]) -> Self {
@@ -121,14 +126,20 @@ impl Launch {
             }
         }
         let work = Work::Kernel { name, grid, arguments: arguments.to_vec() };
-        Self { work, reads, writes, parts }
+        Self { work, reads, writes, parts, of: ("", "") }
     }
 
     pub fn product(multiply: Multiply) -> Self {
         let mut reads = vec![multiply.left.buffer().range(), multiply.right.buffer().range()];
         reads.extend(multiply.finish.bias().map(Buffer::range));
         let writes = vec![multiply.out.buffer.range()];
-        Self { work: Work::Product(multiply), reads, writes, parts: Vec::new() }
+        let (work, parts) = (Work::Product(multiply), Vec::new());
+        Self { work, reads, writes, parts, of: ("", "") }
+    }
+
+    /// Says of all launches from `first` on what they belong to.
+    pub fn belong(launches: &mut [Self], first: usize, of: Of) {
+        launches[first..].iter_mut().for_each(|launch| launch.of = of);
     }
 
     /// Whether any of these numbers is read or written.

@@ -55,7 +55,8 @@ pub(super) fn replace(launches: &mut Vec<Launch>, rules: &Rules) {
         if let Some((gate, _)) = gate {
             fused[gate] = true;
         }
-        launches[at] = tiles(&product, kernel, gate.map(|(_, told)| told));
+        let tiles = tiles(&product, kernel, gate.map(|(_, told)| told));
+        launches[at] = Launch { of: launches[at].of, ..tiles };
     }
     let mut fused = fused.into_iter();
     launches.retain(|_| !fused.next().unwrap_or(false));
@@ -152,6 +153,10 @@ mod tests {
         replace(&mut launches, &rules(1));
         assert_eq!(names(&launches), ["tiles_across"]);
         assert!(launches[0].reads.contains(&told.range()));
+        let mut launches = list();
+        Launch::belong(&mut launches, 0, ("linear", "backward"));
+        replace(&mut launches, &rules(1));
+        assert_eq!(launches[0].of, ("linear", "backward"));
         let mut launches = list();
         replace(&mut launches, &rules(64));
         assert_eq!(names(&launches), ["product", GATE]);

@@ -1,4 +1,4 @@
-//! The IQE distance on the GPU: a sort a start and group, a thread a pair, then gathers.
+//! The IQE distance on the GPU: a thread a coordinate sorts, a warp a pair measures, then gathers.
 
 use super::Pairwise;
 use crate::engine::{Argument, Grid, Kernels, Queue};
@@ -25,15 +25,14 @@ impl Kernels for Pairwise {
     }
 
     fn forward(&self, queue: &mut Queue<'_>) {
-        let groups = self.rows * self.shape.groups;
+        let numbers = self.rows * self.shape.width();
         let arguments = [
             Argument::Read(queue.input(0)),
             Argument::Write(queue.kept(0)),
-            Argument::size(self.rows),
-            Argument::size(self.shape.groups),
+            Argument::size(numbers),
             Argument::size(self.shape.size),
         ];
-        queue.launch("iqe_sort", Grid::over(groups), &arguments);
+        queue.launch("iqe_sort", Grid::over(numbers), &arguments);
         let mut arguments = vec![
             Argument::Read(queue.input(0)),
             Argument::Read(queue.input(1)),
@@ -44,7 +43,7 @@ impl Kernels for Pairwise {
             Argument::Write(queue.kept(2)),
         ];
         arguments.extend(self.arguments());
-        queue.launch("iqe_forward", Grid::over(self.pairs()), &arguments);
+        queue.launch("iqe_forward", Grid::over(32 * self.pairs()), &arguments);
     }
 
     fn backward(&self, queue: &mut Queue<'_>) {
