@@ -49,8 +49,7 @@ pub struct Found {
     /// Operation by operation, longest first: on the CPU the best update, empty with several seeds; on
     /// a GPU every launch alone, while in an update they run side by side.
     pub split: Vec<Share>,
-    /// Milliseconds of the longest chain of launches that wait for each other, on a GPU: the floor of
-    /// the same launches in any order.
+    /// Milliseconds of the longest chain of launches that wait for each other, on a GPU.
     pub chain_ms: Option<f64>,
     /// Launches of one update, on a GPU.
     pub launches: Option<usize>,

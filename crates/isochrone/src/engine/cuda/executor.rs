@@ -37,8 +37,8 @@ pub struct Dissection {
     pub clock: Clock,
     /// How many launches.
     pub launches: usize,
-    /// The longest chain of launches that wait for each other, each as fast as alone. No order of
-    /// the same launches is faster.
+    /// The longest chain of launches that wait for each other, each as fast as alone: about the floor
+    /// of an update, though the batch of the next one is drawn beside it.
     pub chain: Duration,
 }
 
