@@ -1,10 +1,9 @@
 //! Runs a program on a GPU: the face of the CPU's executor, with draws and all replicas inside.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{Duration, Instant};
 
 use super::device::Gpu;
-use super::graph::{Graph, issue, longest, waits};
+use super::graph::{Graph, issue};
 use super::layout::{Layout, kernels};
 use super::machine::{Machine, Mark};
 use super::memory::{Block, Buffer, Places, Share};
@@ -15,7 +14,7 @@ use super::sampler::{self, Batches, Drawing};
 use super::tiles::{self, Rules};
 use crate::data::sampler::Sampler;
 use crate::engine::plan::Plan;
-use crate::engine::{ArenaId, Clock, Program};
+use crate::engine::{ArenaId, Program};
 use crate::error::Result;
 
 /// Updates between two marks in the queue, and how many marks may lie ahead of the GPU: a caller that
@@ -25,22 +24,6 @@ const MOST_MARKS: usize = 2;
 
 /// What belongs to the steps of the parameters.
 const ADAM: Of = ("adam", "");
-
-/// How long the chain of one launch is that times it, and how often it runs.
-const REPEATS: usize = 64;
-const TRIES: usize = 5;
-
-/// An update taken apart.
-#[derive(Debug, Clone)]
-pub struct Dissection {
-    /// Every launch alone, by operation. In an update they run side by side: the sum is longer.
-    pub clock: Clock,
-    /// How many launches.
-    pub launches: usize,
-    /// The longest chain of launches that wait for each other, each as fast as alone: about the floor
-    /// of an update, though the batch of the next one is drawn beside it.
-    pub chain: Duration,
-}
 
 /// Runs a program on a GPU, once for every seed.
 pub struct CudaExecutor {
@@ -287,7 +270,7 @@ impl CudaExecutor {
     }
 
     /// The launches of `count` updates by one plan, their products prepared.
-    fn launches(&mut self, plan: usize, count: u64) -> Result<Vec<Launch>> {
+    pub(super) fn launches(&mut self, plan: usize, count: u64) -> Result<Vec<Launch>> {
         let plan = &self.plans[plan];
         let (places, arenas) = (&self.places, &self.places.arenas);
         let losses: Vec<Buffer> =
@@ -321,41 +304,10 @@ impl CudaExecutor {
         self.graph(&launches)
     }
 
-    fn graph(&self, launches: &[Launch]) -> Result<Graph> {
+    /// A list whose products were prepared, as one graph.
+    pub(super) fn graph(&self, launches: &[Launch]) -> Result<Graph> {
         let moves = self.places.moves();
         Graph::capture(&self.machine, &self.shares, &self.products, (launches, &moves))
-    }
-
-    /// Takes the update of `step` apart: every launch is timed in a chain of itself, so that nothing
-    /// runs beside it. Numbers are overwritten as they come; the executor is used up.
-    ///
-    /// # Errors
-    /// The GPU does not work.
-    pub fn dissect(mut self, step: u64) -> Result<Dissection> {
-        self.machine.bind()?;
-        let (plan, _) = self.plan(step, 1);
-        let launches = self.launches(plan, 1)?;
-        let alone = |launch: &Launch| {
-            let graph = self.graph(&vec![launch.clone(); REPEATS])?;
-            let mut best = Duration::MAX;
-            for _ in 0..TRIES {
-                let since = Instant::now();
-                graph.launch(&self.machine)?;
-                self.machine.wait()?;
-                best = best.min(since.elapsed() / REPEATS as u32);
-            }
-            Ok(best)
-        };
-        let times: Vec<Duration> = launches.iter().map(alone).collect::<Result<_>>()?;
-        let mut clock = Clock::default();
-        for (launch, &time) in launches.iter().zip(&times) {
-            clock.add(launch.of, time);
-        }
-        Ok(Dissection {
-            clock,
-            launches: launches.len(),
-            chain: longest(&waits(&launches), &times),
-        })
     }
 
     fn rules(&self) -> Rules {

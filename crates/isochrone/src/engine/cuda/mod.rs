@@ -9,6 +9,7 @@
 mod arrangement;
 mod compiler;
 mod device;
+mod dissection;
 mod executor;
 mod graph;
 mod layout;
@@ -27,7 +28,8 @@ mod tiles;
 #[cfg(test)]
 pub(crate) use compiler::tests::compile_here;
 pub use device::{Chosen, Device, Gpu};
-pub use executor::{CudaExecutor, Dissection};
+pub use dissection::Dissection;
+pub use executor::CudaExecutor;
 pub use machine::Grid;
 pub use memory::{Buffer, Target};
 pub use numbers::BrokenLoss;
