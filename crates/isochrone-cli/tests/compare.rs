@@ -96,9 +96,7 @@ fn runs_of_several_machines_in_one_folder_are_told_apart() {
         "| pinwheel | cmd1 | ddpg-bc | 0, 1 | 400 | 32 | CPU |",
         "| pinwheel | cmd2 | ddpg-bc | 0, 1 | 400 | 32 | CPU, NVIDIA H200 |",
     ];
-    for words in wanted {
-        assert!(text.contains(words), "`{words}` in\n{text}");
-    }
+    holds(&text, &wanted);
 }
 
 /// Tables travel, models are large: what is reported needs the tables alone.
@@ -126,6 +124,12 @@ fn page(out: &Path, place: &Path, more: &[&str]) -> String {
     command.args(["compare", "--report-only"]).arg(out).arg("--results").arg(place).args(more);
     said(command, 0);
     std::fs::read_to_string(place).unwrap()
+}
+
+/// Every one of the `wanted` words stands in `text`.
+#[track_caller]
+fn holds(text: &str, wanted: &[&str]) {
+    wanted.iter().for_each(|words| assert!(text.contains(words), "`{words}` in\n{text}"));
 }
 
 /// What a command prints on both sides, given that it ends with `code`.
@@ -286,9 +290,7 @@ fn the_page_is_a_function_of_the_folder() {
         "```toml\nlearning_rate = [1e-4, 3e-4]\n```",
         "![Success while training](first.png)",
     ];
-    for words in wanted {
-        assert!(first.contains(words), "`{words}` in\n{first}");
-    }
+    holds(&first, &wanted);
 }
 
 #[test]
@@ -338,7 +340,7 @@ fn what_cannot_be_compared_is_refused_before_any_training() {
         command.arg("compare").args(words).args(["--out", place]);
         let [_, told] = said(command, 2);
         assert_eq!(told.lines().count(), 1, "{told}");
-        wanted.iter().for_each(|words| assert!(told.contains(words), "`{words}` in {told}"));
+        holds(&told, wanted);
     };
     let world = ["--world", "pinwheel"];
     let with = |more: &[&'static str]| -> Vec<&'static str> { [&world[..], more].concat() };
@@ -401,15 +403,14 @@ fn a_sheet_names_worlds_learners_and_what_others_published() {
     assert!(row("algorithm").ends_with("elsewhere") && row("gcbc").ends_with("9 ± 6"), "{told}");
     assert!(row("cmd1").ends_with('–'), "{told}");
     let written = std::fs::read_to_string(&page).unwrap();
-    for words in [
+    let wanted = [
         "# A small table\n",
         "- Data: recorded here.",
         "- The column `elsewhere` is of somebody, not ours: eight seeds.",
         "data are recorded once, 8 pairs of start and goal are drawn anew with every seed",
         "| pinwheel | cmd1 | awr | 0, 1 | 40 | 32 |",
-    ] {
-        assert!(written.contains(words), "`{words}` in\n{written}");
-    }
+    ];
+    holds(&written, &wanted);
     let runs = csv(&read(&out, "compare.csv"));
     assert_eq!(runs.len(), 4);
     // A picture of routes in a run's folder comes to stand beside the page.

@@ -279,7 +279,7 @@ impl CudaExecutor {
         for ahead in 0..count {
             let first = launches.len();
             launches.extend(self.drawing.launches(&self.batches, places.clock, ahead));
-            Launch::belong(&mut launches, first, ("sample and load", ""));
+            Launch::belong(&mut launches[first..], ("sample and load", ""));
             launches.push(Launch { of: ADAM, ..self.optimizer.begin(places, ahead) });
             self.layout.forward(&self.program, arenas, plan, &mut launches)?;
             self.backward(plan, &mut launches)?;
@@ -289,7 +289,7 @@ impl CudaExecutor {
             for &(target, source, rate) in &self.program.followers {
                 launches.push(optimizer::follow(&arenas[target.0], &arenas[source.0], rate));
             }
-            Launch::belong(&mut launches, first, ADAM);
+            Launch::belong(&mut launches[first..], ADAM);
         }
         launches.push(Launch { of: ADAM, ..optimizer::advance(places, count) });
         tiles::replace(&mut launches, &self.rules());

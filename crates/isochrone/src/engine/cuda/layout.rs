@@ -119,7 +119,7 @@ impl Layout {
                 let (bound, first) = (self.bound(program, arenas, run), launches.len());
                 kernels(program, run[0])?.forward(&mut Queue { bound, launches });
                 let name = program.nodes[run[0]].operation.name();
-                Launch::belong(launches, first, (name, "forward"));
+                Launch::belong(&mut launches[first..], (name, "forward"));
             }
         }
         Ok(())
@@ -164,7 +164,7 @@ impl Layout {
                 let first = launches.len();
                 kernels(program, nodes[0])?.backward(&mut Queue { bound, launches });
                 let name = program.nodes[nodes[0]].operation.name();
-                Launch::belong(launches, first, (name, "backward"));
+                Launch::belong(&mut launches[first..], (name, "backward"));
             }
         }
         Ok(())

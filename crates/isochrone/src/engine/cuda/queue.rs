@@ -137,9 +137,9 @@ impl Launch {
         Self { work, reads, writes, parts, of: ("", "") }
     }
 
-    /// Says of all launches from `first` on what they belong to.
-    pub fn belong(launches: &mut [Self], first: usize, of: Of) {
-        launches[first..].iter_mut().for_each(|launch| launch.of = of);
+    /// Says what launches belong to.
+    pub fn belong(launches: &mut [Self], of: Of) {
+        launches.iter_mut().for_each(|launch| launch.of = of);
     }
 
     /// Whether any of these numbers is read or written.

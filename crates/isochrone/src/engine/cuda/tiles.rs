@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(names(&launches), ["tiles_across"]);
         assert!(launches[0].reads.contains(&told.range()));
         let mut launches = list();
-        Launch::belong(&mut launches, 0, ("linear", "backward"));
+        Launch::belong(&mut launches, ("linear", "backward"));
         replace(&mut launches, &rules(1));
         assert_eq!(launches[0].of, ("linear", "backward"));
         let mut launches = list();
