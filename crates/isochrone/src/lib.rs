@@ -1,7 +1,7 @@
 //! Learns how many steps apart states are, from recorded trajectories.
 //!
 //! Modules stand in the order data pass through them; a module uses only those above it.
-//! `tests/flow.rs` reads this order; the blank lines keep the formatter from sorting it.
+//! `tests/flow` reads this order; the blank lines keep the formatter from sorting it.
 
 pub mod error;
 

@@ -5,6 +5,8 @@
 //! `lib.rs` re-exports belongs to the module it comes from.
 #![allow(clippy::unwrap_used)]
 
+mod circles;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
