@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use isochrone::checkpoint::{Disk, write_whole};
+use isochrone::checkpoint::write_whole;
 use isochrone::engine::{Hardware, Threads};
 use isochrone::evaluate::{Audit, Success};
 use isochrone::model::Model;
@@ -289,7 +289,7 @@ impl Summary {
     fn write(&self, out: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)
             .map_err(|error| Error::input(format!("the summary cannot be written: {error}")))?;
-        write_whole(&Disk, &out.join("summary.json"), text.as_bytes())
+        write_whole(&out.join("summary.json"), text.as_bytes())
     }
 
     fn tell(&self) -> Result<()> {

@@ -4,17 +4,16 @@
 //! actions, d(s, g) = mean_m d((s, a_m), (g, a_m)): a mean of quasimetrics pulled back, so the
 //! triangle inequality is exact and d(s, s) = 0. Nats inside, steps outside: steps = d / ln(1/γ).
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::{Files, Snapshot, load, save};
+use crate::checkpoint::{Snapshot, load, save};
 use crate::data::{Dataset, Normalization};
 use crate::engine::{ArenaId, Parameters, Threads};
 use crate::error::{Error, Result};
 use crate::nn::{Actor, ActorShape, Copy, Gather, Latents, Measure, MeasureShape, Pairs, View};
 use crate::random::{Purpose, Stream, below};
-
-const ACTIONS_PURPOSE: Purpose = Purpose(4);
-const REFERENCE_PURPOSE: Purpose = Purpose(5);
 
 /// Actions kept to turn a distance of state-action pairs into one of states.
 const STORED_ACTIONS: usize = 8;
@@ -104,7 +103,7 @@ impl Model {
             distance,
             policy,
         };
-        let stream = Stream::new(seed, ACTIONS_PURPOSE);
+        let stream = Stream::new(seed, Purpose::ACTIONS);
         let mut stored_actions = Vec::new();
         for index in (0..STORED_ACTIONS).filter(|_| shape.stores_actions()) {
             let row = below(stream.block(0, index as u32)[0], dataset.rows() as u32);
@@ -297,7 +296,7 @@ impl Model {
     ///
     /// # Errors
     /// The disk refuses, or a number is not finite.
-    pub fn save(&self, files: &dyn Files, path: &std::path::Path) -> Result<()> {
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let flat =
             |name: &str, numbers: &[f32]| (name.to_owned(), vec![numbers.len()], numbers.to_vec());
         let mut tensors = vec![
@@ -315,15 +314,16 @@ impl Model {
             Error::input(format!("the model's shape cannot be written: {error}"))
         })?;
         let facts = [("kind".to_owned(), "model".to_owned()), ("shape".to_owned(), shape)];
-        save(files, path, &Snapshot { step: 0, tensors, facts: facts.into() })
+        save(path.as_ref(), &Snapshot { step: 0, tensors, facts: facts.into() })
     }
 
     /// Reads a model written by [`Model::save`].
     ///
     /// # Errors
     /// The file is damaged, foreign, or not a model.
-    pub fn load(files: &dyn Files, path: &std::path::Path) -> Result<Self> {
-        let snapshot = load(files, path)?;
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let snapshot = load(path)?;
         let foreign = |what: &str| {
             Error::input(format!("not a model: {what}"))
                 .in_file(path)
@@ -413,7 +413,7 @@ impl ModelShape {
 impl Reference {
     fn of(dataset: &Dataset, seed: u64) -> Result<Self> {
         let scaling = dataset.standard()?;
-        let stream = Stream::new(seed, REFERENCE_PURPOSE);
+        let stream = Stream::new(seed, Purpose::REFERENCE);
         let size = dataset.state_size();
         let row = |step: u64, index: usize| {
             below(stream.block(step, index as u32)[0], dataset.rows() as u32) as usize

@@ -8,6 +8,50 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Purpose(pub u16);
 
+/// The one list of what is drawn: name, number, what it is for.
+macro_rules! purposes {
+    ($($name:ident = $number:literal, $about:literal;)*) => {
+        impl Purpose {
+            $(
+                #[doc = $about]
+                pub const $name: Self = Self($number);
+            )*
+        }
+
+        #[cfg(test)]
+        const NUMBERS: &[u16] = &[$($number),*];
+    };
+}
+
+purposes! {
+    INITIAL = 1, "First values of parameters.";
+    ACTIONS = 4, "Actions that a model stores.";
+    REFERENCE = 5, "Data states that a model keeps.";
+    SPLIT = 8, "Trajectories that are held out.";
+    DIRECTIONS = 9, "Directions of random features.";
+    SAMPLE = 10, "Trajectories that stand for all.";
+    ROWS = 16, "Rows of a batch: 48 numbers from here, one per kind of row.";
+    ORDER = 64, "Random orders of a batch: 64 numbers from here.";
+    NOISE = 128, "Noise of a batch: 64 numbers from here.";
+    RECORDING = 0x5100, "Recordings of worlds.";
+    TASKS = 0x5101, "Tasks of worlds.";
+    MOTION = 0x5102, "The chance of motion.";
+    SENSING = 0x5103, "The noise of sensors.";
+    MAP = 0x5104, "Maps of worlds.";
+    COVER = 0x6100, "Landmarks.";
+    AUDITED_STATES = 0x6200, "States of an audit.";
+    TRIPLES = 0x6201, "Triples of an audit.";
+    PAIRS = 0x6300, "Pairs that are judged exactly.";
+    RESAMPLING = 0x6400, "Bootstrap samples.";
+}
+
+impl Purpose {
+    /// The purpose `count` numbers after this one, inside the range that is kept for it.
+    pub fn nth(self, count: usize) -> Self {
+        Self(self.0 + count as u16)
+    }
+}
+
 /// One stream of draws: a seed and a purpose.
 #[derive(Debug, Clone, Copy)]
 pub struct Stream {
@@ -161,6 +205,14 @@ mod tests {
         for other in others {
             assert_ne!(reference, other);
         }
+    }
+
+    #[test]
+    fn no_two_purposes_have_one_number() {
+        let mut rising = NUMBERS.to_vec();
+        rising.sort_unstable();
+        rising.dedup();
+        assert_eq!(rising, NUMBERS, "numbers rise, so that a range ends where the next begins");
     }
 
     #[test]

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 use isochrone::algorithms::{Algorithm, Config, Problem};
-use isochrone::checkpoint::Disk;
 use isochrone::data::Dataset;
 use isochrone::data::sampler::Sampler;
 use isochrone::engine::{Executor, Parameters, Program, Threads};
@@ -67,8 +66,8 @@ fn what_a_policy_does_not_see_of_a_goal_changes_nothing_it_does() {
     for name in Config::NAMES {
         let part = trained(&config(name, &["data.policy_goal=[0,1]"]));
         let path = folder.path().join(name);
-        part.save(&Disk, &path).unwrap();
-        let read = Model::load(&Disk, &path).unwrap();
+        part.save(&path).unwrap();
+        let read = Model::load(&path).unwrap();
         assert_eq!(read.shape().normalization, part.shape().normalization);
         let here = act(&part, [0.1, 0.4, -0.9]);
         for model in [&part, &read] {

@@ -1,7 +1,6 @@
 //! Every head trains inside a learner, and what it learned survives saving and loading.
 #![allow(clippy::unwrap_used)]
 
-use isochrone::checkpoint::Disk;
 use isochrone::data::Dataset;
 use isochrone::engine::Threads;
 use isochrone::model::Model;
@@ -35,8 +34,8 @@ fn what_a_head_learned_survives_saving_and_loading() {
         let model = trainer.model().unwrap();
         assert_ne!(before, steps(&model), "{head} does not learn");
         let path = folder.path().join(format!("{at}.safetensors"));
-        model.save(&Disk, &path).unwrap();
-        let read = Model::load(&Disk, &path).unwrap();
+        model.save(&path).unwrap();
+        let read = Model::load(&path).unwrap();
         assert_eq!(steps(&model), steps(&read), "{head}");
         assert!(steps(&model).iter().all(|&d| d.is_finite() && d >= 0.0), "{head}");
     }

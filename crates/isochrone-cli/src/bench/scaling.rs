@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use indicatif::ProgressBar;
-use isochrone::checkpoint::{Disk, write_whole};
+use isochrone::checkpoint::write_whole;
 use isochrone::report::{Curves, Reference, Series, Spread, pictures};
 use isochrone::{Error, Result};
 use serde::Serialize;
@@ -198,8 +198,8 @@ impl Scaling {
     fn write(&self, out: &Path) -> Result<()> {
         let json = serde_json::to_string_pretty(self)
             .map_err(|error| Error::input(format!("the answer cannot be written: {error}")))?;
-        write_whole(&Disk, &out.join("scaling.json"), (json + "\n").as_bytes())?;
-        write_whole(&Disk, &out.join("scaling.csv"), self.csv().as_bytes())?;
+        write_whole(&out.join("scaling.json"), (json + "\n").as_bytes())?;
+        write_whole(&out.join("scaling.csv"), self.csv().as_bytes())?;
         for axis in AXES {
             if let Some(picture) = self.picture(axis) {
                 pictures::curves(&picture, &out.join(format!("scaling-{}", axis.name())))?;

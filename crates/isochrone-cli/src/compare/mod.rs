@@ -7,7 +7,7 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
-use isochrone::checkpoint::{Disk, Lock, write_whole};
+use isochrone::checkpoint::{Lock, write_whole};
 use isochrone::report::{Comparison, Series, pictures as draw};
 use isochrone::run::compare::{
     Conditions, Curve, Failure, Plan, Pooled, Published, Request, Results, Row, Sheet,
@@ -229,7 +229,7 @@ fn report(out: &Path, grid: Option<String>, arguments: &Compare) -> Result<()> {
     let results = Results::read(out)?;
     let write = |name: &str, text: &str| {
         let path = out.join(name);
-        write_whole(&Disk, &path, text.as_bytes()).map(|()| path)
+        write_whole(&path, text.as_bytes()).map(|()| path)
     };
     if let Some(grid) = &grid {
         write(GRID, grid)?;
@@ -270,7 +270,7 @@ fn report(out: &Path, grid: Option<String>, arguments: &Compare) -> Result<()> {
         let curves = picture.as_ref().and_then(|_| drawn.file_name()?.to_str());
         let routes = shown::copy(&results, target)?;
         let page = page::page(&report, curves, &routes, grid.as_deref());
-        write_whole(&Disk, target, page.as_bytes())?;
+        write_whole(target, page.as_bytes())?;
     }
     if arguments.json { say_json(&report) } else { tell(&report) }
 }

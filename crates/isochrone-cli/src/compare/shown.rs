@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use isochrone::checkpoint::{Disk, write_whole};
+use isochrone::checkpoint::write_whole;
 use isochrone::run::compare::Results;
 use isochrone::{Error, Result};
 
@@ -31,7 +31,7 @@ pub fn copy(results: &Results, page: &Path) -> Result<Vec<Shown>> {
             continue;
         }
         let bytes = std::fs::read(&path).map_err(|error| Error::disk("read", &path, error))?;
-        write_whole(&Disk, &page.with_file_name(&file), &bytes)?;
+        write_whole(&page.with_file_name(&file), &bytes)?;
         let words = format!("{} in {}, seed {}", run.algorithm, run.world, run.config.seed);
         found.push(Shown { file, words });
     }

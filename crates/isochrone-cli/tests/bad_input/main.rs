@@ -9,7 +9,7 @@ mod rows;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use isochrone::checkpoint::{Disk, Lock, load};
+use isochrone::checkpoint::{Lock, load};
 use isochrone::run::open_model;
 
 use self::bench::{Bench, assert_names, one_line, said};
@@ -213,7 +213,7 @@ fn damaged_and_foreign_checkpoints_are_told_and_an_older_one_is_used() {
         assert_names(&line, &["damaged", "remove the folder `checkpoints`"]);
         let line = bench.refused(2, &["--from", "run", "--extraction", "awr", "--out", "new"]);
         assert_names(&line, &[words, "step-000000000010"]);
-        let error = load(&Disk, &checkpoint(&run, 12)).unwrap_err();
+        let error = load(&checkpoint(&run, 12)).unwrap_err();
         assert_names(&error.to_string(), &[words]);
     }
     for model in [&flipped[..], &foreign, &expected] {

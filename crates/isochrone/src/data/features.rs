@@ -9,9 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::random::{Purpose, Stream};
 
-/// The directions of Fourier features are the same in every run.
-const DIRECTIONS: Purpose = Purpose(9);
-
 /// Which features networks see.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -105,7 +102,8 @@ impl Features {
     /// The directions ω, one row a direction; empty where there are none.
     pub(super) fn directions(&self) -> Vec<f32> {
         let Self::Fourier { axes, count, length } = self else { return Vec::new() };
-        let stream = Stream::new(0, DIRECTIONS);
+        // The directions are the same in every run.
+        let stream = Stream::new(0, Purpose::DIRECTIONS);
         let deviation = 2.0 * std::f64::consts::PI / length;
         (0..*count)
             .flat_map(|row| {

@@ -46,10 +46,6 @@ pub struct Sampler<'d> {
     waypoints: Vec<u32>,
 }
 
-pub(crate) const ROWS_PURPOSE: u16 = 16;
-pub(crate) const ORDER_PURPOSE: u16 = 64;
-pub(crate) const NOISE_PURPOSE: u16 = 128;
-
 /// What a device needs to draw the same batches.
 pub(crate) struct Tables<'a> {
     pub dataset: &'a Dataset,
@@ -113,7 +109,7 @@ impl<'d> Sampler<'d> {
     /// Data that stay in a file can no longer be read.
     pub fn fill(&self, batch: &mut Batch, seed: u64, step: u64) -> Result<()> {
         for (choice, &rows) in self.layout.rows.iter().enumerate() {
-            let stream = Stream::new(seed, Purpose(ROWS_PURPOSE + choice as u16));
+            let stream = Stream::new(seed, Purpose::ROWS.nth(choice));
             let (drawn, rest) = batch.rows.split_at_mut(choice);
             for (place, row) in rest[0].iter_mut().enumerate() {
                 let start = drawn.first().map_or(0, |starts| starts[place]);
@@ -224,7 +220,7 @@ impl<'d> Sampler<'d> {
                 }
             }
             Column::PermutedAction(choice, _) => {
-                let stream = Stream::new(seed, Purpose(ORDER_PURPOSE + at as u16));
+                let stream = Stream::new(seed, Purpose::ORDER.nth(at));
                 for (place, entry) in batch.order.iter_mut().enumerate() {
                     *entry = (stream.block(step, place as u32)[0], place as u32);
                 }
@@ -252,7 +248,7 @@ impl<'d> Sampler<'d> {
                 }
             }
             Column::Noise(_) => {
-                let stream = Stream::new(seed, Purpose(NOISE_PURPOSE + at as u16));
+                let stream = Stream::new(seed, Purpose::NOISE.nth(at));
                 for (index, four) in numbers.chunks_mut(4).enumerate() {
                     let words = stream.block(step, index as u32);
                     let (a, b) = normals(words[0], words[1]);

@@ -8,10 +8,6 @@ use super::{Dataset, first_rows};
 use crate::error::{Error, Result};
 use crate::random::{Purpose, Stream};
 
-const SPLIT_PURPOSE: Purpose = Purpose(8);
-/// The draws that choose the trajectories of a sample.
-const SAMPLE_PURPOSE: Purpose = Purpose(10);
-
 impl Dataset {
     /// Splits by trajectory: whole trajectories, a share of about `validation` of them, are held out.
     ///
@@ -21,7 +17,7 @@ impl Dataset {
         if validation == 0.0 {
             return Ok((self.clone(), None));
         }
-        let mut order = self.shuffled(&Stream::new(seed, SPLIT_PURPOSE));
+        let mut order = self.shuffled(&Stream::new(seed, Purpose::SPLIT));
         if order.len() < 2 {
             return Err(Error::input(format!(
                 "{} trajectory with two rows or more, a validation split needs two",
@@ -84,7 +80,7 @@ impl Dataset {
         let row_bytes = 4 * (self.state_size + self.action_size) as u64;
         let most = usize::try_from(disk.memory / 2 / row_bytes).unwrap_or(usize::MAX).max(2);
         let (mut chosen, mut rows) = (Vec::new(), 0);
-        for index in self.shuffled(&Stream::new(0, SAMPLE_PURPOSE)) {
+        for index in self.shuffled(&Stream::new(0, Purpose::SAMPLE)) {
             rows += self.trajectory(index).len();
             if rows > most && !chosen.is_empty() {
                 break;

@@ -3,8 +3,6 @@
 use super::Scalar;
 use crate::random::{Purpose, Stream};
 
-const INITIAL_PURPOSE: Purpose = Purpose(1);
-
 /// One arena among [`Parameters`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArenaId(pub(super) usize);
@@ -123,7 +121,7 @@ impl Parameters {
     /// The first values of an arena for `seed`.
     pub(super) fn initial<T: Scalar>(&self, arena: ArenaId, seed: u64) -> Vec<T> {
         let mut numbers = Vec::with_capacity(self.length(arena));
-        let stream = Stream::new(seed, INITIAL_PURPOSE);
+        let stream = Stream::new(seed, Purpose::INITIAL);
         for (index, entry) in self.arenas[arena.0].entries.iter().enumerate() {
             let mut draws = stream.draws(arena.0 as u64, index as u32);
             numbers.extend((0..entry.parameter.rows * entry.parameter.columns).map(|_| {

@@ -11,9 +11,6 @@ use crate::model::Model;
 use crate::random::{Block, Purpose, Stream, below};
 use crate::tabular::steps;
 
-const STATES_PURPOSE: Purpose = Purpose(0x6200);
-const TRIPLES_PURPOSE: Purpose = Purpose(0x6201);
-
 /// States that an audit embeds; from more a sample is drawn.
 pub const AUDITED_STATES: usize = 1_000;
 /// A violation exceeds the detour by more than this share of it: a few units in the last place.
@@ -117,7 +114,7 @@ pub fn audit_matrix(nats: &[f32], discount: f64, triples: u64, seed: u64) -> Res
             }
         }
     } else {
-        let stream = Stream::new(seed, TRIPLES_PURPOSE);
+        let stream = Stream::new(seed, Purpose::TRIPLES);
         (0..triples).for_each(|step| count(different(stream.block(step, 0), size as u32)));
     }
     Ok(audit)
@@ -164,7 +161,7 @@ fn different(words: Block, bound: u32) -> [usize; 3] {
 
 /// At most `most` different numbers below `count`: all of them, or the head of a shuffle.
 fn sample(count: usize, most: usize, seed: u64) -> Vec<usize> {
-    let stream = Stream::new(seed, STATES_PURPOSE);
+    let stream = Stream::new(seed, Purpose::AUDITED_STATES);
     let mut order: Vec<usize> = (0..count).collect();
     if count > most {
         for place in 0..most {
@@ -242,7 +239,7 @@ mod tests {
 
     #[test]
     fn drawn_triples_are_different_and_even() {
-        let stream = Stream::new(1, TRIPLES_PURPOSE);
+        let stream = Stream::new(1, Purpose::TRIPLES);
         let mut counts = std::collections::BTreeMap::new();
         for step in 0..24_000 {
             *counts.entry(different(stream.block(step, 0), 4)).or_insert(0) += 1;

@@ -20,8 +20,6 @@ use crate::random::{Purpose, Stream};
 use crate::simulate::Referee;
 use crate::simulate::referee::{Answer, Pair};
 
-const PAIRS_PURPOSE: Purpose = Purpose(0x6300);
-
 /// Rows looked at for each start that is wanted, before a goal is content with fewer.
 const TRIES: usize = 50;
 /// The share of errors that a band should hold.
@@ -58,7 +56,7 @@ pub fn referee_pairs(
     goals: usize,
     starts: usize,
 ) -> Vec<JudgedGoal> {
-    let stream = Stream::new(seed, PAIRS_PURPOSE);
+    let stream = Stream::new(seed, Purpose::PAIRS);
     let judge = |index: usize| {
         let mut draws = stream.draws(0, index as u32);
         let mut row = || dataset.state(draws.below(dataset.rows() as u32) as usize);

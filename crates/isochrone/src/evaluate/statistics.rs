@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::{Purpose, Stream};
 
-const RESAMPLING: Purpose = Purpose(0x6400);
 /// The seed of every bootstrap.
 const RESAMPLING_SEED: u64 = 0;
 /// How often a bootstrap draws again.
@@ -228,7 +227,7 @@ pub fn interquartile_mean(values: &[f64]) -> Option<f64> {
 /// each of the `strata`, those between the 2.5th and the 97.5th percentile. The draws are the same
 /// for strata of the same lengths. None where the statistic is.
 pub fn bootstrap(strata: &[&[f64]], statistic: impl Fn(&[f64]) -> Option<f64>) -> Option<[f64; 2]> {
-    let stream = Stream::new(RESAMPLING_SEED, RESAMPLING);
+    let stream = Stream::new(RESAMPLING_SEED, Purpose::RESAMPLING);
     let mut resample = Vec::new();
     let mut found = Vec::new();
     for round in 0..RESAMPLES {

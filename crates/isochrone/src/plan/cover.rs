@@ -11,8 +11,6 @@ use crate::data::{Dataset, Normalization, Scaling};
 use crate::error::Result;
 use crate::random::{Purpose, Stream, below};
 
-const COVER_PURPOSE: Purpose = Purpose(0x6100);
-
 /// Rows that the next stand-in is chosen from; a longer dataset is sampled.
 const CONSIDERED: usize = 20_000;
 
@@ -116,7 +114,7 @@ fn counted<'s>(
 /// The chosen rows and the squared radius they leave.
 fn traverse(scaled: &[f32], size: usize, most: usize, seed: u64) -> (Vec<usize>, f32) {
     let count = scaled.len() / size;
-    let stream = Stream::new(seed, COVER_PURPOSE);
+    let stream = Stream::new(seed, Purpose::COVER);
     let draw = |index: usize| below(stream.block(0, index as u32)[0], count as u32) as usize;
     let considered: Vec<usize> = if count <= CONSIDERED {
         (0..count).collect()
@@ -171,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_sweep_finds_the_nearest_point_and_of_equals_the_first() {
-        let mut draws = Stream::new(4, COVER_PURPOSE).draws(0, 0);
+        let mut draws = Stream::new(4, Purpose::COVER).draws(0, 0);
         for size in [1, 2, 5] {
             // Few different coordinates: many points are equally near, and some are the same.
             let mut coarse = |count: usize| -> Vec<f32> {

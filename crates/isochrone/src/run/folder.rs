@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::RunConfig;
-use crate::checkpoint::{Disk, Lock, Snapshot, latest, write_whole};
+use crate::checkpoint::{Lock, Snapshot, latest, step_of, write_whole};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::ledger;
@@ -65,8 +65,8 @@ pub(super) fn claim(
     };
     let provenance = toml::to_string(&provenance)
         .map_err(|error| Error::input(format!("the provenance cannot be written: {error}")))?;
-    write_whole(&Disk, &folder.join(PROVENANCE), provenance.as_bytes())?;
-    write_whole(&Disk, &folder.join(CONFIG), config.to_toml()?.as_bytes())
+    write_whole(&folder.join(PROVENANCE), provenance.as_bytes())?;
+    write_whole(&folder.join(CONFIG), config.to_toml()?.as_bytes())
 }
 
 /// The config of the run in `folder`.
@@ -103,7 +103,7 @@ pub(super) fn is_complete(config: &RunConfig, folder: &Path) -> Result<bool> {
 /// There is none that can be read.
 pub fn newest_snapshot(folder: &Path) -> Result<Snapshot> {
     read_config(folder)?;
-    let mut found = latest(&Disk, &folder.join(CHECKPOINTS))?;
+    let mut found = latest(&folder.join(CHECKPOINTS))?;
     match found.snapshot {
         Some(snapshot) => Ok(snapshot),
         None => Err(found.skipped.pop().unwrap_or_else(|| {
@@ -123,11 +123,11 @@ pub fn open_model(path: &Path) -> Result<Model> {
                 .in_file(path)
                 .hint("name a `model.safetensors` or a folder that `isochrone train` made"));
         }
-        return Model::load(&Disk, path);
+        return Model::load(path);
     }
     let model = path.join(MODEL);
     if model.exists() {
-        return Model::load(&Disk, &model);
+        return Model::load(&model);
     }
     let config = read_config(path)?;
     let step = newest_snapshot(path)?.step;
@@ -226,7 +226,7 @@ fn describe(folder: &Path) -> Listed {
         .and_then(|table| table.column("evaluation/overall_success")?.last().copied());
     listed.status = if folder.join(MODEL).exists() {
         Status::Complete
-    } else if Lock::take(folder).is_err() {
+    } else if Lock::is_taken(folder) {
         Status::Running
     } else {
         Status::Stopped
@@ -237,6 +237,5 @@ fn describe(folder: &Path) -> Listed {
 /// The newest step by the names of the checkpoints; they are not read.
 fn newest_step(checkpoints: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(checkpoints) else { return 0 };
-    let step = |name: &str| name.strip_prefix("step-")?.strip_suffix(".safetensors")?.parse().ok();
-    entries.flatten().filter_map(|entry| step(entry.file_name().to_str()?)).max().unwrap_or(0)
+    entries.flatten().filter_map(|entry| step_of(entry.file_name().to_str()?)).max().unwrap_or(0)
 }

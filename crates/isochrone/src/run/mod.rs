@@ -29,7 +29,7 @@ pub use source::{Opened, Source, open_source, prepare, tasks};
 pub use tables::{over_training, update_seconds};
 
 use self::tables::{EVALUATION, TIMING, evaluation_columns, evaluation_row};
-use crate::checkpoint::{Disk, Files, Lock, Snapshot, latest, save_step};
+use crate::checkpoint::{Lock, Snapshot, latest, save_step};
 use crate::engine::{Device, Hardware};
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, Success, success};
@@ -150,7 +150,7 @@ impl Session<'_> {
 
     /// Restores the newest checkpoint, or takes over what the run builds on.
     fn begin(&mut self, origin: &Origin, observer: &mut dyn Observer) -> Result<()> {
-        let found = latest(&Disk, &self.checkpoints())?;
+        let found = latest(&self.checkpoints())?;
         if let Some(snapshot) = found.snapshot {
             found.skipped.iter().for_each(|error| observer.skipped(error));
             if snapshot.facts.get("data") != Some(&self.data) {
@@ -280,14 +280,14 @@ impl Session<'_> {
         snapshot.facts.insert("kind".into(), "checkpoint".into());
         snapshot.facts.insert("data".into(), self.data.clone());
         snapshot.facts.insert("config".into(), self.config_hash()?);
-        save_step(&Disk, &self.checkpoints(), &snapshot, self.config.train.keep)
+        save_step(&self.checkpoints(), &snapshot, self.config.train.keep)
     }
 
     fn finish(&mut self) -> Result<Finished> {
         let model = self.trainer.model()?;
         let path = self.folder.join("model.safetensors");
         if !path.exists() {
-            model.save(&Disk as &dyn Files, &path)?;
+            model.save(&path)?;
         }
         Ok(Finished { model, success: self.success.take() })
     }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
-use crate::checkpoint::fingerprint;
 use crate::data::{self, Choices, Dataset, Loaded, Memory, Normalization};
 use crate::error::{Error, Result};
 use crate::simulate::{Environment, Recording, Task, World};
@@ -209,5 +208,56 @@ pub fn tasks(config: &RunConfig, source: &Source) -> Result<Vec<Task>> {
             opened.environment.tasks(seed, tasks, &source.dataset)
         }
         None => Ok(Vec::new()),
+    }
+}
+
+/// A name for the contents of a dataset: 64 digits that change with any number or boundary in it.
+///
+/// # Errors
+/// Data that stay in a file can no longer be read.
+fn fingerprint(dataset: &Dataset) -> Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    let mut number = |value: usize| {
+        hasher.update(&(value as u64).to_le_bytes());
+    };
+    [dataset.rows(), dataset.state_size(), dataset.action_size(), dataset.trajectories()]
+        .into_iter()
+        .chain(dataset.lengths())
+        .for_each(&mut number);
+    let mut add = |values: &[f32]| {
+        for chunk in values.chunks(1 << 14) {
+            let bytes = chunk.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>();
+            hasher.update(&bytes);
+        }
+        Ok(())
+    };
+    dataset.each_states(&mut add)?;
+    dataset.each_actions(&mut add)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_changes_with_every_number_and_every_boundary() {
+        let states = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let of = |states: &[f32], size, actions: Option<(Vec<f32>, usize)>, lengths: &[usize]| {
+            fingerprint(&Dataset::new(states.to_vec(), size, actions, lengths).unwrap()).unwrap()
+        };
+        let mut seen = vec![
+            of(&states, 1, None, &[3, 3]),
+            of(&states, 1, None, &[2, 4]),
+            of(&states, 1, None, &[6]),
+            of(&states, 2, None, &[3]),
+            of(&states, 1, Some((vec![0.5; 6], 1)), &[6]),
+            of(&[1.0, 2.0, 3.0, 4.0, 5.0, 7.0], 1, None, &[6]),
+        ];
+        assert_eq!(seen[0], of(&states, 1, None, &[3, 3]));
+        assert!(seen.iter().all(|digits| digits.len() == 64));
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 6);
     }
 }

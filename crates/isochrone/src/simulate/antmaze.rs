@@ -15,10 +15,10 @@ use super::expert::Expert;
 use super::maze::{Maze, ORIGIN, Point};
 use super::mjcf;
 use super::mujoco::{Model, Mujoco, Simulation};
-use super::{Environment, Episodes, Further, RECORDING, Recording, TASKS, Task};
+use super::{Environment, Episodes, Further, Recording, Task};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
-use crate::random::{Draws, Stream};
+use crate::random::{Draws, Purpose, Stream};
 
 /// Positions and velocities of the ant.
 const POSITIONS: usize = 15;
@@ -283,7 +283,7 @@ impl Environment for AntMaze {
         told: &(dyn Fn() + Sync),
     ) -> Result<Episodes> {
         let (simulator, expert) = (self.simulator()?, Expert::open()?);
-        let stream = Stream::new(seed, RECORDING);
+        let stream = Stream::new(seed, Purpose::RECORDING);
         let lengths = vec![self.course.rows(); episodes.len()];
         let recorded: Vec<Episode> = episodes
             .into_par_iter()
@@ -315,7 +315,7 @@ impl Environment for AntMaze {
     /// counts.
     fn tasks(&self, seed: u64, count: usize, _data: &Dataset) -> Result<Vec<Task>> {
         let simulator = self.simulator()?;
-        let stream = Stream::new(seed, TASKS);
+        let stream = Stream::new(seed, Purpose::TASKS);
         let draw = |index: usize| {
             let mut draws = stream.draws(0, index as u32);
             let (from, to) = self.ends(index, &mut draws);

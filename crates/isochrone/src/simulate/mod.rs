@@ -35,12 +35,6 @@ pub use pointmaze::PointMaze;
 pub use referee::Referee;
 pub use roads::Roads;
 
-const RECORDING: Purpose = Purpose(0x5100);
-const TASKS: Purpose = Purpose(0x5101);
-const MOTION: Purpose = Purpose(0x5102);
-const SENSING: Purpose = Purpose(0x5103);
-const MAP: Purpose = Purpose(0x5104);
-
 /// A world: how states move under actions, what is recorded in it and what is asked of a policy.
 pub trait Environment: Send + Sync {
     /// Numbers in an observation. A state begins with as many and may hold more, which a policy does
@@ -200,7 +194,8 @@ pub fn rollout(
     paths: Paths,
     policy: &mut Policy<'_>,
 ) -> Vec<Outcome> {
-    let (motion, sensing) = (Stream::new(seed, MOTION), Stream::new(seed, SENSING));
+    let (motion, sensing) =
+        (Stream::new(seed, Purpose::MOTION), Stream::new(seed, Purpose::SENSING));
     let (size, action_size) = (environment.state_size(), environment.action_size());
     let mut states: Vec<Vec<f64>> = tasks.iter().map(|task| task.start.clone()).collect();
     let mut outcomes: Vec<Outcome> =

@@ -9,10 +9,10 @@
 
 use std::ops::Range;
 
-use super::{Environment, Episodes, RECORDING, Recording, TASKS, Task};
+use super::{Environment, Episodes, Recording, Task};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
-use crate::random::{Draws, Stream};
+use crate::random::{Draws, Purpose, Stream};
 
 /// Half the width of a corridor.
 pub const HALF_WIDTH: f64 = 0.05;
@@ -181,7 +181,7 @@ impl Environment for Pinwheel {
         episodes: Range<u32>,
         told: &(dyn Fn() + Sync),
     ) -> Result<Episodes> {
-        let stream = Stream::new(seed, RECORDING);
+        let stream = Stream::new(seed, Purpose::RECORDING);
         let (mut states, mut actions) = (Vec::new(), Vec::new());
         let families: Vec<u8> = episodes.clone().map(|index| (index % 4) as u8).collect();
         for (index, &family) in episodes.zip(&families) {
@@ -210,7 +210,7 @@ impl Environment for Pinwheel {
             return Err(Error::input("no recorded state lies on the ring of the pinwheel")
                 .hint("evaluate with data recorded in this world"));
         }
-        let stream = Stream::new(seed, TASKS);
+        let stream = Stream::new(seed, Purpose::TASKS);
         // Which of the states on the ring each task starts from; of all states only these are kept.
         let place = |index: u32| stream.draws(0, index).below(on_ring);
         let mut starts: Vec<(u32, Point)> =

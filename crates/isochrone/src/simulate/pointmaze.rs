@@ -10,10 +10,10 @@ use rayon::prelude::*;
 use super::course::Course;
 use super::drive::{Driver, Start, scattered};
 use super::maze::{Maze, Point};
-use super::{Environment, Episodes, Further, RECORDING, Recording, TASKS, Task, point};
+use super::{Environment, Episodes, Further, Recording, Task, point};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
-use crate::random::{Draws, Stream};
+use crate::random::{Draws, Purpose, Stream};
 
 /// A ball in a maze.
 pub struct PointMaze {
@@ -129,7 +129,7 @@ impl Environment for PointMaze {
         episodes: Range<u32>,
         told: &(dyn Fn() + Sync),
     ) -> Result<Episodes> {
-        let stream = Stream::new(seed, RECORDING);
+        let stream = Stream::new(seed, Purpose::RECORDING);
         let count = episodes.len();
         let recorded: Vec<Episode> = episodes
             .into_par_iter()
@@ -158,7 +158,7 @@ impl Environment for PointMaze {
         if errands.is_empty() {
             return Err(Error::input(format!("`{}` has no tasks", self.course.name())));
         }
-        let stream = Stream::new(seed, TASKS);
+        let stream = Stream::new(seed, Purpose::TASKS);
         let draw = |index: usize| {
             let mut draws = stream.draws(0, index as u32);
             let (from, to) = errands[index % errands.len()];
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(state.len(), 4);
         let [x, y] = Maze::centre(super::super::maze::Cell { row: 4, column: 6 });
         state.copy_from_slice(&[x, y - 1.6, x, y - 1.6]);
-        let mut draws = Stream::new(0, TASKS).draws(0, 0);
+        let mut draws = Stream::new(0, Purpose::TASKS).draws(0, 0);
         world.step(&mut state, &[0.0, 1.0], &mut draws);
         assert_eq!(world.observe(&state, &mut draws), [x as f32, (y - 1.4) as f32]);
         assert!(distance([state[0], state[1]], [x, y]) > 3.0);

@@ -19,10 +19,10 @@
 use std::ops::Range;
 
 use super::buckets::Buckets;
-use super::{Environment, Episodes, MAP, RECORDING, Recording, TASKS, Task};
+use super::{Environment, Episodes, Recording, Task};
 use crate::data::Dataset;
 use crate::error::Result;
-use crate::random::{Draws, Stream};
+use crate::random::{Draws, Purpose, Stream};
 
 /// The seed of the map that goes by the name `roads`.
 pub const SEED: u64 = 0;
@@ -169,7 +169,7 @@ impl Roads {
     }
 
     fn of_families(families: &[Family], seed: u64) -> Self {
-        let stream = Stream::new(seed, MAP);
+        let stream = Stream::new(seed, Purpose::MAP);
         let (mut points, mut ends, mut members) = (Vec::new(), Vec::new(), Vec::new());
         for (index, family) in families.iter().enumerate() {
             let curve = curve(family.waypoints, family.window);
@@ -313,7 +313,7 @@ impl Environment for Roads {
         episodes: Range<u32>,
         told: &(dyn Fn() + Sync),
     ) -> Result<Episodes> {
-        let stream = Stream::new(seed, RECORDING);
+        let stream = Stream::new(seed, Purpose::RECORDING);
         let (mut states, mut actions) = (Vec::new(), Vec::new());
         let (mut lengths, mut families) = (Vec::new(), Vec::new());
         for index in episodes {
@@ -334,7 +334,7 @@ impl Environment for Roads {
     /// The start is a uniform state, the goal the farthest from it of ten uniform states. The data
     /// are not looked at.
     fn tasks(&self, seed: u64, count: usize, _data: &Dataset) -> Result<Vec<Task>> {
-        let stream = Stream::new(seed, TASKS);
+        let stream = Stream::new(seed, Purpose::TASKS);
         let draw = |index| {
             let mut draws = stream.draws(0, index);
             let start = self.state(self.random_state(&mut draws));

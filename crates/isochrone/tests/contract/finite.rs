@@ -4,7 +4,7 @@ use std::path::Path;
 
 use isochrone::Error;
 use isochrone::algorithms::Config;
-use isochrone::checkpoint::{Disk, load};
+use isochrone::checkpoint::load;
 use isochrone::data::Dataset;
 use isochrone::run::{self, Origin, Silent, Source, execute};
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ fn assert_finite(folder: &Path, what: &str) -> bool {
         let shown = path.display();
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("safetensors") => {
-                let snapshot = load(&Disk, &path).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let snapshot = load(&path).unwrap_or_else(|error| panic!("{what}: {error}"));
                 let finite = |tensor: &(_, _, Vec<f32>)| tensor.2.iter().all(|x| x.is_finite());
                 assert!(snapshot.tensors.iter().all(finite), "{what}: {shown}");
                 model |= path.ends_with("model.safetensors");
@@ -160,11 +160,11 @@ fn a_poisoned_number_is_found_by_the_next_update_or_refused_by_the_save() {
                 step.or_else(|| trainer.row().err())
             });
             let result = broken.map_or_else(
-                || isochrone::checkpoint::save(&Disk, &path, &trainer.snapshot().unwrap()),
+                || isochrone::checkpoint::save(&path, &trainer.snapshot().unwrap()),
                 Err,
             );
             match result {
-                Ok(()) => drop(load(&Disk, &path).expect("finite")),
+                Ok(()) => drop(load(&path).expect("finite")),
                 Err(error) => assert_eq!(error.exit_code(), 3, "{}: {error}", case.name),
             }
         }

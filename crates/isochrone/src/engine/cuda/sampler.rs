@@ -3,10 +3,9 @@
 use super::machine::{Grid, Machine};
 use super::memory::{Buffer, Memory, Places};
 use super::queue::{Argument, Launch};
-use crate::data::sampler::{
-    Column, End, First, NOISE_PURPOSE, ORDER_PURPOSE, ROWS_PURPOSE, Rows, RowsId, Sampler, Tables,
-};
+use crate::data::sampler::{Column, End, First, Rows, RowsId, Sampler, Tables};
 use crate::error::{Error, Result};
+use crate::random::Purpose;
 
 pub(super) const SOURCE: &str = include_str!("sampler.cu");
 
@@ -135,7 +134,7 @@ impl Batches {
 fn permuted(tables: &Tables<'_>) -> Vec<(usize, u32)> {
     let columns = tables.columns.iter().enumerate();
     let permuted = columns.filter(|(_, column)| matches!(column, Column::PermutedAction(..)));
-    permuted.map(|(at, _)| (at, u32::from(ORDER_PURPOSE) + at as u32)).collect()
+    permuted.map(|(at, _)| (at, u32::from(Purpose::ORDER.0) + at as u32)).collect()
 }
 
 /// A dataset on the GPU and the tables to draw from it.
@@ -226,7 +225,7 @@ impl Drawing {
             Argument::Write(batches.words),
             Argument::size(self.choice_count),
             Argument::size(batches.size),
-            Argument::Int(ROWS_PURPOSE.into()),
+            Argument::Int(Purpose::ROWS.0.into()),
         ];
         let across = batches.size.div_ceil(DRAWS);
         let grid = Grid::blocks(across, self.choice_count + self.permuted, DRAWS);
@@ -338,7 +337,7 @@ fn fillers(tables: &Tables<'_>, batches: &Batches) -> Vec<Filler> {
             kind,
             choice: choice as u32,
             width: width as u32,
-            purpose: u32::from(NOISE_PURPOSE) + at as u32,
+            purpose: u32::from(Purpose::NOISE.0) + at as u32,
             order: permuted.iter().position(|&(column, _)| column == at).unwrap_or(0) as u64,
             out: batches.columns[at].offset as u64,
             other: other as u32,

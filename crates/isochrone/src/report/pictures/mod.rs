@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use self::drawing::Drawing;
 use super::{Calibration, Comparison, Coverage, Curves, Isochrones, Routes};
 use crate::Result;
-use crate::checkpoint::{Disk, write_whole};
+use crate::checkpoint::write_whole;
 
 /// Draws trajectories by family and learned distances as isochrones; writes `<path>.svg` and
 /// `<path>.png`.
@@ -92,8 +92,8 @@ pub fn routes(input: &Routes, path_without_extension: &Path) -> Result<()> {
 
 fn save(drawing: &Drawing, path: &Path) -> Result<()> {
     let image = raster::file(drawing)?;
-    write_whole(&Disk, &with_ending(path, ".svg"), svg::document(drawing).as_bytes())?;
-    write_whole(&Disk, &with_ending(path, ".png"), &image)
+    write_whole(&with_ending(path, ".svg"), svg::document(drawing).as_bytes())?;
+    write_whole(&with_ending(path, ".png"), &image)
 }
 
 /// Adds an ending; a dot in the name is no extension.

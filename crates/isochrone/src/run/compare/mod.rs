@@ -29,7 +29,7 @@ pub use summary::{Curve, Pooled, Row};
 pub use work::{Failure, Watch};
 
 use super::{RunConfig, list, read_config};
-use crate::checkpoint::{Disk, write_whole};
+use crate::checkpoint::write_whole;
 use crate::error::{Error, Result};
 
 const CONDITIONS: &str = "conditions.toml";
@@ -58,7 +58,7 @@ impl Conditions {
         std::fs::create_dir_all(folder).map_err(|error| Error::disk("create", folder, error))?;
         let text = toml::to_string(self)
             .map_err(|error| Error::input(format!("the conditions cannot be written: {error}")))?;
-        write_whole(&Disk, &folder.join(CONDITIONS), text.as_bytes())
+        write_whole(&folder.join(CONDITIONS), text.as_bytes())
     }
 
     /// Where updates ran, for a table.

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use super::plan::known_learners;
-use crate::checkpoint::{Disk, write_whole};
+use crate::checkpoint::write_whole;
 use crate::error::{Error, Result, nearest};
 use crate::run::config::overlay;
 use crate::simulate::World;
@@ -146,7 +146,7 @@ impl Sheet {
     pub fn keep(&self, out: &Path) -> Result<()> {
         let text = toml::to_string(self)
             .map_err(|error| Error::input(format!("the sheet cannot be written: {error}")))?;
-        write_whole(&Disk, &out.join(SHEET), text.as_bytes())
+        write_whole(&out.join(SHEET), text.as_bytes())
     }
 
     /// The sheet in the folder of a comparison; none where the comparison has none.

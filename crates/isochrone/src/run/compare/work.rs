@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::plan::recording;
 use super::results::Divergence;
 use super::{Conditions, DIVERGED, Job, PLANNER, Plan};
-use crate::checkpoint::{Disk, write_whole};
+use crate::checkpoint::write_whole;
 use crate::engine::{Hardware, Seeds, Threads};
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, success};
@@ -180,7 +180,7 @@ impl Divergence {
             let note = Self { step: *step, metric: metric.clone(), value: *value };
             let text = toml::to_string(&note)
                 .map_err(|error| Error::input(format!("`{path:?}` cannot be written: {error}")))?;
-            return write_whole(&Disk, path, text.as_bytes());
+            return write_whole(path, text.as_bytes());
         }
         if error.is_none() && path.exists() {
             std::fs::remove_file(path).map_err(|error| Error::disk("remove", path, error))?;

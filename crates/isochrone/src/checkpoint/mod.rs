@@ -1,0 +1,66 @@
+//! Everything a run needs to resume, in one safetensors file that is either whole or not there.
+//!
+//! Temporary file → fsync → rename → fsync of the folder. Every bit is covered by a checksum, and
+//! the newest checkpoint is found by looking, never by a pointer.
+
+mod files;
+mod lock;
+mod snapshot;
+mod steps;
+
+use std::path::Path;
+
+pub(crate) use self::files::{Disk, Files};
+pub use self::lock::Lock;
+pub use self::snapshot::{FORMAT, Snapshot, Tensor};
+pub use self::steps::Latest;
+pub(crate) use self::steps::step_of;
+use crate::error::Result;
+
+/// Writes a snapshot to `path`: the whole file, or none and what was there before.
+///
+/// # Errors
+/// [`Error::Diverged`](crate::Error::Diverged) with the tensor's name where a number is not finite, [`Error::Disk`](crate::Error::Disk) where
+/// the system refuses, [`Error::Input`](crate::Error::Input) where a name stands twice or a shape does not fit.
+pub fn save(path: &Path, snapshot: &Snapshot) -> Result<()> {
+    steps::save(&Disk, path, snapshot)
+}
+
+/// Reads a snapshot and verifies every bit of it.
+///
+/// # Errors
+/// [`Error::Disk`](crate::Error::Disk) where the file cannot be read; [`Error::Input`](crate::Error::Input) where it is damaged, was not
+/// written by [`save`], or has another format.
+pub fn load(path: &Path) -> Result<Snapshot> {
+    steps::load(&Disk, path)
+}
+
+/// Writes `step-<12 digits>.safetensors` into `folder` and removes what is no longer needed:
+/// temporary files that a killed save left, and all but the `keep` newest checkpoints up to this
+/// step. The one just written always stays.
+///
+/// # Errors
+/// As [`save`]; where only the tidying fails, the checkpoint is already safe.
+pub fn save_step(folder: &Path, snapshot: &Snapshot, keep: usize) -> Result<()> {
+    steps::save_step(&Disk, folder, snapshot, keep)
+}
+
+/// Finds the newest checkpoint of `folder` that verifies; a folder that is not there has none.
+///
+/// # Errors
+/// [`Error::Disk`](crate::Error::Disk) where the folder cannot be listed. A damaged checkpoint is no error: it is
+/// passed over and told in [`Latest::skipped`].
+pub fn latest(folder: &Path) -> Result<Latest> {
+    steps::latest(&Disk, folder)
+}
+
+/// Writes a file whole, or leaves what was there before.
+///
+/// # Errors
+/// [`Error::Disk`](crate::Error::Disk) where the system refuses; the temporary file is then gone.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    files::place(&Disk, path, bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Snapshots as files: one by its path, and the newest of a folder of them.
+
+use std::io;
+use std::path::Path;
+
+use super::files::{Files, TEMPORARY, place};
+use super::snapshot::{Snapshot, decode, encode};
+use crate::error::{Error, Result};
+
+/// See [`super::save`].
+pub(super) fn save(files: &dyn Files, path: &Path, snapshot: &Snapshot) -> Result<()> {
+    place(files, path, &encode(snapshot).map_err(|error| error.in_file(path))?)
+}
+
+/// See [`super::load`].
+pub(super) fn load(files: &dyn Files, path: &Path) -> Result<Snapshot> {
+    let bytes = files.read(path).map_err(|error| Error::disk("read", path, error))?;
+    decode(&bytes).map_err(|error| error.in_file(path))
+}
+
+/// See [`super::save_step`].
+pub(super) fn save_step(
+    files: &dyn Files,
+    folder: &Path,
+    snapshot: &Snapshot,
+    keep: usize,
+) -> Result<()> {
+    let names = files.list(folder).map_err(|error| Error::disk("list", folder, error))?;
+    let remove = |name: &str| {
+        let path = folder.join(name);
+        files.remove(&path).map_err(|error| Error::disk("remove", path, error))
+    };
+    let leftovers = names.iter().filter(|name| {
+        name.strip_suffix(TEMPORARY).is_some_and(|target| step_of(target).is_some())
+    });
+    leftovers.map(String::as_str).try_for_each(remove)?;
+    save(files, &folder.join(name_of(snapshot.step)), snapshot)?;
+    let steps = names.iter().filter_map(|name| step_of(name));
+    let mut older = steps.filter(|&step| step < snapshot.step).collect::<Vec<_>>();
+    older.sort_unstable_by(|one, other| other.cmp(one));
+    let others = keep.saturating_sub(1);
+    older.into_iter().skip(others).try_for_each(|step| remove(&name_of(step)))
+}
+
+/// The name of the checkpoint of a step.
+pub(super) fn name_of(step: u64) -> String {
+    format!("step-{step:012}.safetensors")
+}
+
+/// The step of the checkpoint of this name.
+pub(crate) fn step_of(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("step-")?.strip_suffix(".safetensors")?;
+    digits.parse().ok().filter(|&step| name_of(step) == name)
+}
+
+/// What a folder of checkpoints holds.
+#[derive(Debug, Default)]
+pub struct Latest {
+    /// The newest snapshot that verifies.
+    pub snapshot: Option<Snapshot>,
+    /// Why newer ones were passed over, the newest first; each error names its file.
+    pub skipped: Vec<Error>,
+}
+
+/// See [`super::latest`].
+pub(super) fn latest(files: &dyn Files, folder: &Path) -> Result<Latest> {
+    let names = match files.list(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Latest::default()),
+        listed => listed.map_err(|error| Error::disk("list", folder, error))?,
+    };
+    let mut steps = names.iter().filter_map(|name| step_of(name)).collect::<Vec<_>>();
+    steps.sort_unstable_by(|one, other| other.cmp(one));
+    let mut found = Latest::default();
+    for step in steps {
+        let path = folder.join(name_of(step));
+        match load(files, &path) {
+            Ok(snapshot) if snapshot.step == step => {
+                found.snapshot = Some(snapshot);
+                break;
+            }
+            Ok(other) => found.skipped.push(
+                Error::input(format!("the checkpoint is of step {}, not {step}", other.step))
+                    .in_file(&path),
+            ),
+            Err(error) => found.skipped.push(error),
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,577 @@
+use super::files::temporary;
+use super::snapshot::{DIGITS_END, DIGITS_START, METADATA, checksum, decode, encode};
+use super::steps::{latest, load, name_of, save, save_step, step_of};
+use super::{Disk, Files, Lock, Snapshot};
+use crate::error::Error;
+use safetensors::{Dtype, SafeTensors};
+use std::collections::BTreeMap;
+use std::io;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Barrier, Mutex, MutexGuard};
+use tempfile::TempDir;
+
+const GOLDEN: &[u8] = include_bytes!("../../tests/fixtures/checkpoint-format-1.safetensors");
+
+fn snapshot(step: u64) -> Snapshot {
+    let wave = |index: u64| ((step + index) as f32 * 0.7).sin();
+    Snapshot {
+        step,
+        tensors: vec![
+            ("bias".into(), vec![3], (0..3).map(wave).collect()),
+            ("empty".into(), vec![0, 4], vec![]),
+            ("encoder/weight \"q\"".into(), vec![2, 2], (3..7).map(wave).collect()),
+            ("scalar".into(), vec![], vec![-0.0]),
+        ],
+        facts: [("config", "c0ffee"), ("kind", "cmd1"), ("note", "a \"quoted\" γ\n")]
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .into(),
+    }
+}
+
+/// A file system in memory that remembers what a cut of power may undo.
+#[derive(Default)]
+struct Twin {
+    state: Mutex<State>,
+    fault: Option<(usize, Fault)>,
+    forgets_folders: bool,
+}
+
+#[derive(Default)]
+struct State {
+    contents: Vec<Vec<u8>>,
+    names: BTreeMap<PathBuf, usize>,
+    durable: BTreeMap<PathBuf, usize>,
+    pending: Vec<Change>,
+    operations: usize,
+    dead: bool,
+}
+
+/// A change of names that is not yet on the disk.
+#[derive(Clone)]
+enum Change {
+    Create(PathBuf, usize),
+    Rename(PathBuf, PathBuf, usize),
+    Remove(PathBuf),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// The process dies before the operation, half way through it, or right after it.
+    DieBefore,
+    DieMidway,
+    DieAfter,
+    /// The operation alone fails; a write leaves half its bytes.
+    Refuse,
+}
+
+impl Change {
+    fn apply(&self, names: &mut BTreeMap<PathBuf, usize>) {
+        match self {
+            Self::Create(path, content) => drop(names.insert(path.clone(), *content)),
+            Self::Remove(path) => drop(names.remove(path)),
+            Self::Rename(from, to, content) => {
+                names.remove(from);
+                names.insert(to.clone(), *content);
+            }
+        }
+    }
+}
+
+impl Twin {
+    fn with_fault(fault: Option<(usize, Fault)>) -> Self {
+        Self { fault, ..Self::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Counts an operation and does it, unless its fault has come.
+    fn operate<T>(
+        &self,
+        half: impl FnOnce(&mut State),
+        whole: impl FnOnce(&mut State) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut state = self.lock();
+        let gone = || io::Error::other("the process is gone");
+        if state.dead {
+            return Err(gone());
+        }
+        let now = state.operations;
+        state.operations += 1;
+        let fault = self.fault.filter(|fault| fault.0 == now).map(|fault| fault.1);
+        state.dead = fault.is_some_and(|fault| fault != Fault::Refuse);
+        match fault {
+            None => whole(&mut state),
+            Some(Fault::DieBefore) => Err(gone()),
+            Some(Fault::DieAfter) => whole(&mut state).and(Err(gone())),
+            Some(Fault::DieMidway) => {
+                half(&mut state);
+                Err(gone())
+            }
+            Some(Fault::Refuse) => {
+                half(&mut state);
+                Err(io::ErrorKind::StorageFull.into())
+            }
+        }
+    }
+
+    /// Every file system that may be found after the end: all names, or any part of those
+    /// changes that were not yet on the disk.
+    fn afterwards(&self) -> Vec<Self> {
+        let state = self.lock();
+        let mut all = Vec::new();
+        for chosen in 0..1usize << state.pending.len() {
+            let mut names = state.durable.clone();
+            for (index, change) in state.pending.iter().enumerate() {
+                if chosen >> index & 1 == 1 {
+                    change.apply(&mut names);
+                }
+            }
+            let (contents, durable) = (state.contents.clone(), names.clone());
+            let state = State { contents, names, durable, ..State::default() };
+            all.push(Self { state: Mutex::new(state), ..Self::default() });
+        }
+        all
+    }
+}
+
+impl State {
+    fn change(&mut self, change: Change) {
+        change.apply(&mut self.names);
+        self.pending.push(change);
+    }
+
+    fn create(&mut self, path: &Path, bytes: &[u8]) {
+        self.contents.push(bytes.to_vec());
+        self.change(Change::Create(path.to_path_buf(), self.contents.len() - 1));
+    }
+
+    fn find(&self, path: &Path) -> io::Result<usize> {
+        self.names.get(path).copied().ok_or(io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Files for Twin {
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.operate(
+            |state| state.create(path, &bytes[..bytes.len() / 2]),
+            |state| {
+                state.create(path, bytes);
+                Ok(())
+            },
+        )
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.operate(
+            |_| (),
+            |state| {
+                let content = state.find(from)?;
+                state.change(Change::Rename(from.into(), to.into(), content));
+                Ok(())
+            },
+        )
+    }
+
+    fn sync_folder(&self, _: &Path) -> io::Result<()> {
+        self.operate(
+            |_| (),
+            |state| {
+                if !self.forgets_folders {
+                    state.durable = state.names.clone();
+                    state.pending.clear();
+                }
+                Ok(())
+            },
+        )
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.operate(|_| (), |state| state.find(path).map(|at| state.contents[at].clone()))
+    }
+
+    fn list(&self, _: &Path) -> io::Result<Vec<String>> {
+        let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_string();
+        self.operate(|_| (), |state| Ok(state.names.keys().map(name).collect()))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.operate(
+            |_| (),
+            |state| {
+                state.find(path)?;
+                state.change(Change::Remove(path.into()));
+                Ok(())
+            },
+        )
+    }
+}
+
+const STEPS: [u64; 4] = [10, 20, 30, 40];
+
+/// Saves until the end or the first error; the last step that was acknowledged.
+fn run(files: &dyn Files, keep: usize) -> Option<u64> {
+    let mut acknowledged = None;
+    for step in STEPS {
+        if save_step(files, Path::new("run"), &snapshot(step), keep).is_err() {
+            break;
+        }
+        acknowledged = Some(step);
+    }
+    acknowledged
+}
+
+fn found(files: &dyn Files) -> Option<u64> {
+    let latest = latest(files, Path::new("run")).unwrap();
+    assert!(latest.skipped.is_empty(), "unreadable: {:?}", latest.skipped);
+    latest.snapshot.map(|found| {
+        assert_eq!(found, snapshot(found.step));
+        found.step
+    })
+}
+
+fn operations() -> usize {
+    let twin = Twin::default();
+    assert_eq!(run(&twin, 2), Some(40));
+    twin.lock().operations
+}
+
+#[test]
+fn killed_or_unplugged_at_any_operation_the_newest_or_previous_checkpoint_loads() {
+    let (mut worlds, faults) = (0, [Fault::DieBefore, Fault::DieMidway, Fault::DieAfter]);
+    for keep in [1, 2] {
+        for (operation, fault) in (0..operations()).flat_map(|n| faults.map(|f| (n, f))) {
+            let twin = Twin::with_fault(Some((operation, fault)));
+            let acknowledged = run(&twin, keep);
+            for after in twin.afterwards() {
+                let found = found(&after);
+                assert!(found >= acknowledged, "{operation} {fault:?}: {found:?}");
+                save_step(&after, Path::new("run"), &snapshot(90), keep).unwrap();
+                let names = after.list(Path::new("run")).unwrap();
+                assert!(names.iter().all(|name| step_of(name).is_some()), "{names:?}");
+                assert_eq!(self::found(&after), Some(90));
+                worlds += 1;
+            }
+        }
+    }
+    assert!(worlds > 200, "only {worlds} ends were looked at");
+}
+
+#[test]
+fn a_folder_that_is_not_synced_is_caught_by_the_twin() {
+    let lost = (0..operations()).any(|operation| {
+        let fault = Some((operation, Fault::DieAfter));
+        let twin = Twin { fault, forgets_folders: true, ..Twin::default() };
+        let acknowledged = run(&twin, 1);
+        twin.afterwards().iter().any(|after| {
+            latest(after, Path::new("run")).unwrap().snapshot.map(|found| found.step) < acknowledged
+        })
+    });
+    assert!(lost);
+}
+
+#[test]
+fn an_operation_that_is_refused_leaves_the_last_checkpoint_and_the_next_save_works() {
+    for operation in 0..operations() {
+        let twin = Twin::with_fault(Some((operation, Fault::Refuse)));
+        let acknowledged = run(&twin, 2);
+        assert!(found(&twin) >= acknowledged, "operation {operation}");
+        save_step(&twin, Path::new("run"), &snapshot(90), 2).unwrap();
+        assert_eq!(found(&twin), Some(90));
+        assert!(twin.list(Path::new("run")).unwrap().len() <= 3);
+    }
+}
+
+#[test]
+fn a_snapshot_comes_back_as_it_was_and_as_the_same_bytes() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.safetensors");
+    save(&Disk, &path, &snapshot(7)).unwrap();
+    assert_eq!(load(&Disk, &path).unwrap(), snapshot(7));
+    let bytes = std::fs::read(&path).unwrap();
+    let mut shuffled = snapshot(7);
+    shuffled.tensors.reverse();
+    assert_eq!(encode(&shuffled).unwrap(), bytes);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "a leftover");
+    assert_eq!(snapshot(7).tensor("bias").unwrap().0, [3]);
+    assert_eq!(snapshot(7).tensor("none"), None);
+    // Any reader of safetensors finds the tensors where they should be.
+    let foreign = SafeTensors::deserialize(&bytes).unwrap();
+    assert_eq!(
+        foreign.tensor("bias").unwrap().data()[..4],
+        7f32.mul_add(0.7, 0.0).sin().to_le_bytes()
+    );
+    assert_eq!(foreign.tensor("scalar").unwrap().data(), (-0f32).to_le_bytes());
+}
+
+#[test]
+fn a_file_of_format_1_stays_readable() {
+    let mut expected = Snapshot { step: 12, ..Snapshot::default() };
+    expected.tensors.push(("weight".into(), vec![2, 2], vec![0.5, -1.0, 2.0, 0.25]));
+    expected.facts.insert("kind".into(), "golden".into());
+    assert_eq!(decode(GOLDEN).unwrap(), expected);
+    assert_eq!(encode(&expected).unwrap(), GOLDEN);
+}
+
+#[test]
+fn every_flipped_bit_and_every_truncation_is_detected() {
+    let mut bytes = encode(&snapshot(3)).unwrap();
+    for length in 0..bytes.len() {
+        assert!(decode(&bytes[..length]).is_err(), "{length} bytes");
+    }
+    for bit in 0..bytes.len() * 8 {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(decode(&bytes).is_err(), "bit {bit}");
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+    assert_eq!(decode(&bytes).unwrap(), snapshot(3));
+    bytes.push(0);
+    assert!(decode(&bytes).is_err());
+}
+
+/// The bytes with a piece of their header replaced by one of the same length, and the
+/// checksum mended.
+fn forged(from: &str, to: &str) -> Vec<u8> {
+    let mut bytes = encode(&snapshot(3)).unwrap();
+    assert_eq!(from.len(), to.len());
+    let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).unwrap();
+    bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    let digits = checksum(&bytes);
+    bytes[DIGITS_START..DIGITS_END].copy_from_slice(digits.as_bytes());
+    bytes
+}
+
+#[test]
+fn what_is_no_checkpoint_is_told_apart() {
+    let says = |bytes: &[u8], expected: &str| {
+        let error = decode(bytes).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    let view = safetensors::tensor::TensorView::new(Dtype::F32, vec![1], &[0; 4]).unwrap();
+    let other = safetensors::serialize([("weight", view)], None).unwrap();
+    says(&other, "the safetensors file is not a checkpoint of isochrone");
+    says(b"", "does not begin as one");
+    says(&[0xff; 200], "does not begin as one");
+    says(&forged(r#""format":"1""#, r#""format":"2""#), "format `2`, expected `1`");
+    says(&forged(r#""step":"3""#, r#""step":"x""#), "it names no step");
+    says(&forged(r#""dtype":"F32","shape":[3]"#, r#""dtype":"I32","shape":[3]"#), "`I32`");
+    says(&forged(r#""shape":[3]"#, r#""shape":[9]"#), "damaged");
+    let mut holed = encode(&snapshot(3)).unwrap();
+    let last = holed.len() - 4;
+    holed[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+    let digits = checksum(&holed);
+    holed[DIGITS_START..DIGITS_END].copy_from_slice(digits.as_bytes());
+    says(&holed, "tensor `scalar` holds `NaN`");
+}
+
+#[test]
+fn a_snapshot_that_must_not_be_saved_is_refused_and_the_old_one_stays() {
+    let twin = Twin::default();
+    let path = Path::new("run/a.safetensors");
+    save(&twin, path, &snapshot(1)).unwrap();
+    for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut bad = snapshot(2);
+        bad.tensors[2].2[1] = value;
+        match save(&twin, path, &bad).unwrap_err() {
+            Error::Diverged { step: 2, metric, .. } => assert_eq!(metric, bad.tensors[2].0),
+            other => panic!("{other}"),
+        }
+    }
+    let mut twice = snapshot(2);
+    twice.tensors.push(twice.tensors[0].clone());
+    assert!(save(&twin, path, &twice).unwrap_err().to_string().contains("appears twice"));
+    let mut wrong = snapshot(2);
+    wrong.tensors[0].1 = vec![4];
+    assert!(save(&twin, path, &wrong).unwrap_err().to_string().contains("3 values"));
+    let mut named = snapshot(2);
+    named.tensors[0].0 = METADATA.into();
+    assert!(save(&twin, path, &named).is_err());
+    let mut facts = snapshot(2);
+    facts.facts.insert("step".into(), "9".into());
+    assert!(save(&twin, path, &facts).is_err());
+    assert_eq!(load(&twin, path).unwrap(), snapshot(1));
+}
+
+#[test]
+fn the_newest_that_verifies_is_found_and_the_damaged_are_told() {
+    let folder = TempDir::new().unwrap();
+    let none = latest(&Disk, &folder.path().join("none")).unwrap();
+    assert!(none.snapshot.is_none() && none.skipped.is_empty());
+    for step in [100, 200, 300] {
+        save_step(&Disk, folder.path(), &snapshot(step), 9).unwrap();
+    }
+    let path = |step| folder.path().join(name_of(step));
+    std::fs::write(path(300), &std::fs::read(path(300)).unwrap()[..300]).unwrap();
+    std::fs::copy(path(100), path(400)).unwrap();
+    std::fs::create_dir(path(500)).unwrap();
+    let found = latest(&Disk, folder.path()).unwrap();
+    assert_eq!(found.snapshot, Some(snapshot(200)));
+    let told = found.skipped.iter().map(Error::to_string).collect::<Vec<_>>();
+    assert!(told[0].contains("step-000000000500"), "{told:?}");
+    assert!(told[1].contains("is of step 100, not 400"), "{told:?}");
+    assert!(told[2].contains("damaged") && told[2].contains("step-000000000300"), "{told:?}");
+}
+
+#[test]
+fn older_checkpoints_and_leftovers_go_but_nothing_else() {
+    let folder = TempDir::new().unwrap();
+    let others = ["metrics.csv", "step-7.safetensors", "model.safetensors.tmp"];
+    for name in others.iter().chain(&["step-000000000005.safetensors.tmp"]) {
+        std::fs::write(folder.path().join(name), b"x").unwrap();
+    }
+    for step in [1, 2, 12_000, 3, 4] {
+        save_step(&Disk, folder.path(), &snapshot(step), 2).unwrap();
+    }
+    let mut names = Disk.list(folder.path()).unwrap();
+    names.retain(|name| !others.contains(&name.as_str()));
+    names.sort();
+    let kept = [3, 4, 12_000].map(|step| format!("step-{step:012}.safetensors"));
+    assert_eq!(names, kept, "the run went back to step 3; what is ahead of it stays");
+    assert_eq!(Disk.list(folder.path()).unwrap().len(), kept.len() + others.len());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_of_the_disk_and_the_old_file_stays() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.safetensors");
+    save(&Disk, &path, &snapshot(1)).unwrap();
+    std::os::unix::fs::symlink("/dev/full", temporary(&path)).unwrap();
+    let error = save(&Disk, &path, &snapshot(2)).unwrap_err();
+    assert!(matches!(error, Error::Disk { action: "write", .. }), "{error}");
+    assert_eq!(load(&Disk, &path).unwrap(), snapshot(1));
+    save(&Disk, &path, &snapshot(2)).unwrap();
+    assert_eq!(load(&Disk, &path).unwrap(), snapshot(2));
+    assert!(matches!(load(&Disk, Path::new("/dev/full")), Err(Error::Disk { .. })));
+}
+
+#[test]
+fn of_sixteen_threads_exactly_one_takes_a_folder_and_the_next_gets_it_after() {
+    let folder = TempDir::new().unwrap();
+    for round in 0..100 {
+        let folder = folder.path().join("runs").join(round.to_string());
+        let barrier = Barrier::new(16);
+        let winners = std::thread::scope(|scope| {
+            let try_once = || {
+                barrier.wait();
+                let taken = Lock::take(&folder);
+                barrier.wait();
+                match taken {
+                    Ok(_) => 1,
+                    Err(error) => {
+                        assert_eq!(error.exit_code(), 7, "{error}");
+                        0
+                    }
+                }
+            };
+            let threads = (0..16).map(|_| scope.spawn(try_once)).collect::<Vec<_>>();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
+        });
+        assert_eq!(winners, 1, "round {round}");
+        Lock::take(&folder).unwrap();
+    }
+}
+
+#[test]
+fn looking_at_a_folder_makes_nothing_and_keeps_nobody_out() {
+    let folder = TempDir::new().unwrap();
+    assert!(!Lock::is_taken(folder.path()) && !Lock::is_taken(&folder.path().join("none")));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let taken = Lock::take(folder.path()).unwrap();
+    assert!(Lock::is_taken(folder.path()));
+    drop(taken);
+    let looking = std::fs::File::open(folder.path().join(".lock")).unwrap();
+    looking.lock_shared().unwrap();
+    assert!(!Lock::is_taken(folder.path()), "another who looks is not at work");
+    std::thread::scope(|scope| {
+        let taken = scope.spawn(|| Lock::take(folder.path()));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        looking.unlock().unwrap();
+        taken.join().unwrap().expect("taking outlasts a look");
+    });
+}
+
+/// Starts this test program again, to run one test as another process.
+fn another_process(test: &str, folder: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("checkpoint::tests::{test}"), "--nocapture", "--ignored"])
+        .env("ISOCHRONE_TEST_FOLDER", folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn told(child: &mut Child, words: [&str; 2]) -> usize {
+    let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    lines
+        .find_map(|line| words.iter().position(|word| line.as_ref().unwrap().contains(word)))
+        .expect("the process tells")
+}
+
+fn folder_of_parent() -> Option<PathBuf> {
+    std::env::var_os("ISOCHRONE_TEST_FOLDER").map(PathBuf::from)
+}
+
+#[test]
+#[ignore = "the other process of `of_sixteen_processes_exactly_one_takes_a_folder`"]
+fn a_process_takes_the_lock_and_waits() {
+    let Some(folder) = folder_of_parent() else { return };
+    let taken = Lock::take(&folder);
+    println!("{}", if taken.is_ok() { "has won" } else { "has lost" });
+    io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+#[test]
+fn of_sixteen_processes_exactly_one_takes_a_folder() {
+    for _ in 0..4 {
+        let folder = TempDir::new().unwrap();
+        let start = |_| another_process("a_process_takes_the_lock_and_waits", folder.path());
+        let mut children = (0..16).map(start).collect::<Vec<_>>();
+        let told = children.iter_mut().map(|child| told(child, ["has won", "has lost"]));
+        assert_eq!(told.filter(|&word| word == 0).count(), 1);
+        assert_eq!(Lock::take(folder.path()).unwrap_err().exit_code(), 7);
+        for mut child in children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        Lock::take(folder.path()).expect("a dead process holds nothing");
+    }
+}
+
+#[test]
+#[ignore = "the other process of `killed_at_random_times_the_newest_checkpoint_loads`"]
+fn a_process_saves_until_it_is_killed() {
+    let Some(folder) = folder_of_parent() else { return };
+    let first = latest(&Disk, &folder).unwrap().snapshot.map_or(0, |found| found.step);
+    println!("has begun");
+    for step in first + 1.. {
+        save_step(&Disk, &folder, &snapshot(step), 2).unwrap();
+    }
+}
+
+#[test]
+fn killed_at_random_times_the_newest_checkpoint_loads() {
+    let folder = TempDir::new().unwrap();
+    let mut before = 0;
+    for round in 0..30u64 {
+        let mut child = another_process("a_process_saves_until_it_is_killed", folder.path());
+        told(&mut child, ["has begun", "has begun"]);
+        std::thread::sleep(std::time::Duration::from_micros(20_000 + round * 2_377 % 20_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let found = latest(&Disk, folder.path()).unwrap();
+        assert!(found.skipped.is_empty(), "{:?}", found.skipped);
+        let step = found.snapshot.map_or(0, |found| {
+            assert_eq!(found, snapshot(found.step));
+            found.step
+        });
+        assert!(step >= before, "went back from {before} to {step}");
+        before = step;
+    }
+    assert!(before > 0, "nothing was saved");
+}
