@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use isochrone::tabular::{Dynamics, Matrix, World, read, steps};
+use isochrone::tabular::{Dynamics, Matrix, TabularWorld, read, steps};
 use isochrone::{Error, Result};
 use serde_json::{Value, json};
 
@@ -117,7 +117,7 @@ fn table(names: &[String], distances: &Matrix, digits: usize) -> String {
 }
 
 /// The matrix as JSON, row by row, with null for infinity.
-fn document(world: &World, rows: &[String], distances: &Matrix, arguments: &Exact) -> Value {
+fn document(world: &TabularWorld, rows: &[String], distances: &Matrix, arguments: &Exact) -> Value {
     let values: Vec<Vec<Option<f64>>> = (0..distances.size())
         .map(|from| distances.row(from).iter().map(|d| d.is_finite().then_some(*d)).collect())
         .collect();

@@ -9,8 +9,10 @@ use isochrone::Result;
 use isochrone::evaluate::steps_to;
 use isochrone::ledger;
 use isochrone::model::Model;
-use isochrone::plan::{Ending, Graph};
-use isochrone::report::{Calibration, Curves, Families, Field, Isochrones, Panel, Series, Spread};
+use isochrone::plan::{Graph, PathEnding};
+use isochrone::report::{
+    CalibrationChart, Curves, DistanceField, Families, Isochrones, Panel, Series, Spread,
+};
 use isochrone::run::Source;
 use isochrone::simulate::referee::CELL;
 use isochrone::simulate::{Referee, pinwheel};
@@ -75,12 +77,12 @@ impl<'a> Plane<'a> {
         world.map_or("recorded data".to_owned(), |opened| opened.world.to_string())
     }
 
-    fn field(&self, value: impl FnMut([f32; 2]) -> f32) -> Result<Field> {
-        Field::from_fn(self.horizontal, self.vertical, self.columns, self.rows, value)
+    fn field(&self, value: impl FnMut([f32; 2]) -> f32) -> Result<DistanceField> {
+        DistanceField::from_fn(self.horizontal, self.vertical, self.columns, self.rows, value)
     }
 
     /// The learned steps from every known point to `goal`.
-    fn learned(&self, model: &Model, goal: [f32; 2]) -> Result<Field> {
+    fn learned(&self, model: &Model, goal: [f32; 2]) -> Result<DistanceField> {
         let mut points = Vec::new();
         self.field(|point| {
             points.push(point);
@@ -111,7 +113,7 @@ impl<'a> Plane<'a> {
 
     /// The exact steps of chained trajectories from every point of the corridors to `goal`, each
     /// cell's averaged with those around it: a cell holds few recorded rows.
-    fn exact(&self, referee: &Referee, goal: [f32; 2], discount: f64) -> Result<Field> {
+    fn exact(&self, referee: &Referee, goal: [f32; 2], discount: f64) -> Result<DistanceField> {
         let exact = referee.closure(&goal);
         let cell = |place: usize| place as f32 * CELL as f32;
         let places = || (0..CELLS).flat_map(|row| (0..CELLS).map(move |column| (column, row)));
@@ -151,7 +153,7 @@ impl<'a> Plane<'a> {
         for index in 0..TRIED {
             let start = dataset.state(index * dataset.rows() / TRIED);
             let path = graph.path_along(&tree, start)?;
-            if path.ending == Ending::Arrived && path.trajectories.len() > best.0 {
+            if path.ending == PathEnding::Arrived && path.trajectories.len() > best.0 {
                 best = (path.trajectories.len(), start);
             }
         }
@@ -228,7 +230,7 @@ fn extent(source: &Source, axis: usize) -> [f32; 2] {
 }
 
 /// Round numbers of steps within the range of the exact distance.
-fn levels(exact: &Field) -> Vec<f32> {
+fn levels(exact: &DistanceField) -> Vec<f32> {
     let Some([_, most]) = exact.range() else { return Vec::new() };
     let round = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
     let step = round.into_iter().find(|step| most / step <= LEVELS).unwrap_or(most / LEVELS);
@@ -250,9 +252,9 @@ fn families(source: &Source) -> Families {
 }
 
 /// Learned against exact steps; none where no line fits.
-pub fn calibration(found: &Against, name: &str) -> Option<Calibration> {
+pub fn calibration(found: &Against, name: &str) -> Option<CalibrationChart> {
     let line = found.line?;
-    Some(Calibration {
+    Some(CalibrationChart {
         title: format!("Learned and exact steps: {name}"),
         caption: format!(
             "{} pairs of data states. Exact: the data's own distance to within 0.05 of the goal \

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use isochrone::data::Dataset;
-use isochrone::plan::{Ending, Path};
+use isochrone::plan::{Path, PathEnding};
 use isochrone::report::pictures;
 use isochrone::run::Source;
 use isochrone::simulate::Referee;
@@ -206,12 +206,12 @@ fn tell(report: &Report) -> Result<()> {
     say(&format!("goal      {}", report.goal.line()))?;
     let states = wording::counted(path.states.len() as u64, "state", "states");
     match &path.ending {
-        Ending::NoPath { why } => say(&format!("path      none: {why}"))?,
-        Ending::Arrived => say(&format!(
+        PathEnding::NoPath { why } => say(&format!("path      none: {why}"))?,
+        PathEnding::Arrived => say(&format!(
             "path      {states}, {:.1} learned steps along it, {:.1} asked for directly",
             path.steps, path.direct
         ))?,
-        Ending::LocalMinimum { why } | Ending::OutOfMoves { why } => {
+        PathEnding::LocalMinimum { why } | PathEnding::OutOfMoves { why } => {
             say(&format!("path      ends short of the goal after {states}: {why}"))?;
         }
     }

@@ -4,7 +4,7 @@ use isochrone::Result;
 use isochrone::evaluate::steps_to;
 use isochrone::model::Model;
 use isochrone::plan::Graph;
-use isochrone::report::{Field, Routed, Routes};
+use isochrone::report::{DistanceField, Routed, Routes};
 use isochrone::simulate::maze::{CELL_SIDE, Maze};
 use isochrone::simulate::{Outcome, Task, World};
 
@@ -31,7 +31,7 @@ pub fn routes(
     let Some(outcomes) = examiner.routes(model, steering, graph, groups * EPISODES)? else {
         return Ok(None);
     };
-    let plan = Plan { maze: Maze::new(course.map), model, graph };
+    let plan = MapSource { maze: Maze::new(course.map), model, graph };
     let tasks = examiner.tasks();
     let task = |task: usize| plan.task(task, groups, (tasks, &outcomes));
     let drawn = outcomes.len() / groups;
@@ -65,13 +65,13 @@ fn square(centre: [f64; 2]) -> [[f32; 2]; 2] {
 }
 
 /// What every map of a picture needs.
-struct Plan<'a> {
+struct MapSource<'a> {
     maze: Maze,
     model: &'a Model,
     graph: Option<&'a Graph<'a, Model>>,
 }
 
-impl Plan<'_> {
+impl MapSource<'_> {
     /// The maze from the middle of its outer walls inward.
     fn plane(&self) -> [[f32; 2]; 2] {
         let last = |count: usize| (CELL_SIDE * (count as f64 - 1.0) - CELL_SIDE) as f32;
@@ -101,7 +101,7 @@ impl Plan<'_> {
 
     /// Learned steps to `goal` from the free points of the maze. What a state has besides its place is
     /// that of the nearest state of the graph.
-    fn distance(&self, graph: &Graph<'_, Model>, goal: &[f32]) -> Result<Field> {
+    fn distance(&self, graph: &Graph<'_, Model>, goal: &[f32]) -> Result<DistanceField> {
         let [horizontal, vertical] = self.plane();
         let (wide, high) = (horizontal[1] - horizontal[0], vertical[1] - vertical[0]);
         let nodes = |side: f32| ((side / wide.max(high) * NODES as f32) as usize).max(2);
@@ -109,7 +109,7 @@ impl Plan<'_> {
         let free = |point: [f32; 2]| !self.maze.is_wall(self.maze.cell_at(point.map(f64::from)));
         let mut states = Vec::new();
         let field = |value: &mut dyn FnMut([f32; 2]) -> f32| {
-            Field::from_fn(horizontal, vertical, nodes(wide), nodes(high), value)
+            DistanceField::from_fn(horizontal, vertical, nodes(wide), nodes(high), value)
         };
         field(&mut |point| {
             if free(point) {

@@ -12,7 +12,9 @@ use crate::checkpoint::{Snapshot, load, save};
 use crate::data::{Dataset, Normalization};
 use crate::engine::{ArenaId, Parameters, Threads};
 use crate::error::{Error, Result};
-use crate::nn::{Actor, ActorShape, Copy, Gather, Latents, Measure, MeasureShape, Pairs, View};
+use crate::nn::{
+    Actor, ActorShape, Embedding, Gather, Latents, Measure, MeasureShape, Pairs, View,
+};
 use crate::random::{Purpose, Stream, below};
 
 /// Actions kept to turn a distance of state-action pairs into one of states.
@@ -63,7 +65,7 @@ pub struct Model {
 pub struct Embedded {
     rows: usize,
     /// The states once for every copy of the distance: a stored action, or a critic.
-    copies: Vec<Copy>,
+    copies: Vec<Embedding>,
 }
 
 impl Embedded {

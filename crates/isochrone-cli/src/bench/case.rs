@@ -180,12 +180,12 @@ impl Case {
 }
 
 /// Random trajectories.
-pub struct Data {
+pub struct BenchData {
     dataset: Dataset,
     normalization: Normalization,
 }
 
-impl Data {
+impl BenchData {
     /// The data of a case.
     ///
     /// # Errors
@@ -235,7 +235,7 @@ pub struct Subject<'d> {
     learner: Learner,
     parameters: Parameters,
     case: &'d Case,
-    data: &'d Data,
+    data: &'d BenchData,
 }
 
 impl<'d> Subject<'d> {
@@ -243,7 +243,7 @@ impl<'d> Subject<'d> {
     ///
     /// # Errors
     /// Sizes that do not fit each other.
-    pub fn new(case: &'d Case, data: &'d Data) -> Result<Self> {
+    pub fn new(case: &'d Case, data: &'d BenchData) -> Result<Self> {
         let starts = data.dataset.rows() - data.dataset.trajectories();
         if !(2..=starts).contains(&case.batch) {
             return Err(Error::input(format!(
@@ -307,7 +307,7 @@ mod tests {
     fn data_have_the_rows_asked_for_though_they_repeat() {
         let mut case = Shape::named("2x128").unwrap().cases("gcbc", &[32], 1).remove(0);
         case.rows = DRAWN + 150;
-        let data = Data::new(&case).unwrap();
+        let data = BenchData::new(&case).unwrap();
         assert_eq!(data.dataset.rows(), case.rows);
         assert_eq!(data.dataset.state(0), data.dataset.state(DRAWN / case.state));
     }
@@ -317,9 +317,9 @@ mod tests {
         let case = Shape::named("2x128").unwrap().cases("gcbc", &[32], 1).remove(0);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rows.npz");
-        let data = Data::new(&case).unwrap();
+        let data = BenchData::new(&case).unwrap();
         let second = data.dataset.state(1).to_vec();
-        let data = data.moved_to(&file, Data::bytes(&case) / 16).unwrap();
+        let data = data.moved_to(&file, BenchData::bytes(&case) / 16).unwrap();
         assert_eq!(data.dataset.stays_in(), Some(file.as_path()));
         assert_eq!(data.dataset.read_state(1).unwrap(), second);
     }

@@ -13,7 +13,7 @@ use isochrone::engine::{
 use isochrone::{Error, Result};
 use serde::Serialize;
 
-use super::case::{Case, Data, Subject};
+use super::case::{BenchData, Case, Subject};
 
 /// How long a case is measured.
 #[derive(Debug, Clone, Copy)]
@@ -182,7 +182,7 @@ fn found(subject: Subject<'_>, case: &Case, times: &Times, products: Floor) -> F
 ///
 /// # Errors
 /// Sizes that do not fit, threads that cannot be started, a loss that is not finite.
-pub fn on_cpu(case: &Case, data: &Data, alone: &Products, limits: Limits) -> Result<Found> {
+pub fn on_cpu(case: &Case, data: &BenchData, alone: &Products, limits: Limits) -> Result<Found> {
     let (subject, threads) = (Subject::new(case, data)?, alone.threads.clone());
     let mut replicas = Replica::all(&subject, &threads, case)?;
     let (times, split) = match &mut replicas[..] {
@@ -297,7 +297,7 @@ fn together(replicas: &mut [Replica<'_>], threads: &Threads, count: u64) -> Resu
 ///
 /// # Errors
 /// The GPU does not work or has no room, or a loss that is not finite.
-pub fn on_gpu(case: &Case, data: &Data, gpu: &Gpu, limits: Limits) -> Result<Found> {
+pub fn on_gpu(case: &Case, data: &BenchData, gpu: &Gpu, limits: Limits) -> Result<Found> {
     let subject = Subject::new(case, data)?;
     let seeds: Vec<u64> = (0..case.seeds as u64).collect();
     let (device, sampler) = ((gpu, Precision::Tf32), subject.sampler());
@@ -385,7 +385,7 @@ pub mod tests {
             rows: 500,
             seeds,
         };
-        let data = Data::new(&case).unwrap();
+        let data = BenchData::new(&case).unwrap();
         let threads = Threads::new(seeds).unwrap();
         on_cpu(&case, &data, &Products::new(threads), BRIEF).unwrap()
     }

@@ -13,7 +13,7 @@ use isochrone::engine::{Hardware, Threads};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
-use self::case::{Case, Data, SHAPE_NAMES, Shape, learners};
+use self::case::{BenchData, Case, SHAPE_NAMES, Shape, learners};
 use self::machine::{Machine, peak_memory};
 use self::measure::{Found, Limits, Products, on_cpu, on_gpu};
 use crate::output::{Bars, say, say_json};
@@ -113,7 +113,7 @@ pub fn run(arguments: &Bench) -> Result<()> {
     let cases: Vec<Case> = shapes.iter().flat_map(of).collect();
     let bar = Bars::new().bar("bench", cases.len() as u64);
     let found: Result<Vec<Found>> =
-        cases.iter().map(|case| bench.measure(case, &Data::new(case)?, &bar)).collect();
+        cases.iter().map(|case| bench.measure(case, &BenchData::new(case)?, &bar)).collect();
     bar.finish_and_clear();
     let report = bench.report(found?);
     if arguments.json { say_json(&report) } else { say(&table::of(&report)) }
@@ -143,7 +143,7 @@ impl Meter {
         Ok(Self { hardware, machine, products, peak, limits })
     }
 
-    fn measure(&mut self, case: &Case, data: &Data, bar: &ProgressBar) -> Result<Found> {
+    fn measure(&mut self, case: &Case, data: &BenchData, bar: &ProgressBar) -> Result<Found> {
         bar.set_message(case.title());
         let found = match &self.hardware.gpu {
             Some(gpu) => on_gpu(case, data, gpu, self.limits),

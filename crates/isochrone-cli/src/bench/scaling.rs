@@ -9,7 +9,7 @@ use isochrone::report::{Curves, Reference, Series, Spread, pictures};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
-use super::case::{Case, Data, Shape};
+use super::case::{BenchData, Case, Shape};
 use super::machine::{Machine, available_memory, mebibytes};
 use super::measure::Found;
 use super::{Bench, Meter};
@@ -161,19 +161,19 @@ fn places(gpu: bool, most: usize) -> Vec<(Axis, usize)> {
 /// Measures one place, where its data fit into memory; with `file` they then stay in that file.
 fn point(meter: &mut Meter, case: &Case, file: Option<&Path>, bar: &ProgressBar) -> Result<Found> {
     if let Some(available) = available_memory()
-        && Data::bytes(case) > available
+        && BenchData::bytes(case) > available
     {
         bar.inc(1);
         return Err(Error::memory(format!(
             "{} rows need {}, this machine has {}",
             case.rows,
-            mebibytes(Data::bytes(case)),
+            mebibytes(BenchData::bytes(case)),
             mebibytes(available)
         )));
     }
-    let data = Data::new(case)?;
+    let data = BenchData::new(case)?;
     let Some(file) = file else { return meter.measure(case, &data, bar) };
-    let found = data.moved_to(file, Data::bytes(case) / 16);
+    let found = data.moved_to(file, BenchData::bytes(case) / 16);
     let found = found.map_err(|error| Error::memory(error.to_string()));
     let found = found.and_then(|data| meter.measure(case, &data, bar));
     // What is left of a file that could not be written is of no use either.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::optimizer::ArenaState;
-use super::plan::Plan;
+use super::plan::UpdatePlan;
 use super::program::Stage;
 use super::{ArenaId, Parameter, Product, Program, Scalar, Threads, Value, Window};
 use crate::data::sampler::Batch;
@@ -123,7 +123,7 @@ pub struct Executor<T: Scalar> {
     saved: Vec<Vec<T>>,
     indices: Vec<Vec<u32>>,
     arenas: Vec<ArenaState<T>>,
-    plans: Vec<Plan>,
+    plans: Vec<UpdatePlan>,
     clock: Option<Clock>,
 }
 
@@ -318,7 +318,7 @@ impl<T: Scalar> Executor<T> {
         if let Some(known) = self.plans.iter().position(|plan| plan.serves(&self.program, step)) {
             return known;
         }
-        self.plans.push(Plan::new(&self.program, step));
+        self.plans.push(UpdatePlan::new(&self.program, step));
         self.plans.len() - 1
     }
 

@@ -5,7 +5,7 @@ use super::program::{Node, Pass};
 use super::{Parameter, Program, Scalar, Value};
 
 /// The nodes to visit for one set of active passes, the backward half of each from last to first.
-pub(super) struct Plan {
+pub(super) struct UpdatePlan {
     pub active: Vec<bool>,
     pub forward: Vec<usize>,
     pub backward: Vec<Vec<Visit>>,
@@ -21,7 +21,7 @@ pub(super) struct Visit {
     pub first_parameters: Vec<Parameter>,
 }
 
-impl Plan {
+impl UpdatePlan {
     /// The plan for the passes active at `step`.
     pub fn new<T: Scalar>(program: &Program<T>, step: u64) -> Self {
         let active: Vec<bool> =

@@ -41,7 +41,7 @@ mod tests {
     use crate::algorithms::Config;
     use crate::data::{Dataset, Normalization, Scaling};
     use crate::engine::Threads;
-    use crate::plan::{self, Ball, Ending, Graph, Greedy};
+    use crate::plan::{self, Ball, Graph, Greedy, PathEnding};
     use crate::simulate::World;
     use crate::train::{Prepared, Settings, Trainer};
 
@@ -73,12 +73,12 @@ mod tests {
         assert_eq!((found.identity, found.not_finite), (0.0, 0));
         assert!(found.mean_steps > 0.0 && found.asymmetry > 0.0);
 
-        let graph = Graph::new(&model, &data, plan::Settings::default()).unwrap();
+        let graph = Graph::new(&model, &data, plan::GraphSettings::default()).unwrap();
         let tasks = world.tasks(0, 30, &data).unwrap();
         for task in &tasks {
             let start: Vec<f32> = task.start.iter().map(|&value| value as f32).collect();
             let path = graph.path(&start, &task.goal).unwrap();
-            assert_eq!(path.ending, Ending::Arrived, "from the ring every goal is reached");
+            assert_eq!(path.ending, PathEnding::Arrived, "from the ring every goal is reached");
             assert!(path.direct <= path.steps * 1.0001);
             let families: Vec<usize> = path.trajectories.iter().map(|index| index % 4).collect();
             let switches = families.windows(2).filter(|pair| pair[0] != pair[1]).count();

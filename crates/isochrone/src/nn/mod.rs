@@ -11,7 +11,7 @@ mod policy;
 pub use actor::{Actor, ActorShape};
 pub use head::{Head, HeadShape};
 pub use measure::{
-    Copy, Encoded, EncodedShape, Gather, Latents, Measure, MeasureShape, Paired, PairedShape,
+    Embedding, Encoded, EncodedShape, Gather, Latents, Measure, MeasureShape, Paired, PairedShape,
     Pairs, Reading, Scored, ScoredShape, Stepped, SteppedShape, Valued, ValuedShape, View,
 };
 pub use mlp::{Initialization, Mlp, Network};

@@ -1,7 +1,7 @@
 //! Checks of all kernels that need no GPU: they compile, and every launch fits its kernel.
 
 use crate::data::sampler::{Column, Layout, Offsets, Rows, Waypoints};
-use crate::engine::cuda::listing::{Listed, listing, sources};
+use crate::engine::cuda::listing::{ListedLaunch, listing, sources};
 use crate::engine::cuda::{Argument, OWN_SOURCES, compile_here};
 use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Value, Window};
 use crate::ops::{
@@ -249,7 +249,7 @@ fn every_kernel_compiles_beside_all_others() {
 }
 
 /// Checks that every launch has the arguments its kernel declares.
-pub(crate) fn fit(program: &Program<f32>, known: &[(String, String)]) -> Vec<Listed> {
+pub(crate) fn fit(program: &Program<f32>, known: &[(String, String)]) -> Vec<ListedLaunch> {
     let launches = listing(program).unwrap();
     for (name, grid, arguments) in &launches {
         let kinds = arguments.iter().filter_map(|argument| match argument {

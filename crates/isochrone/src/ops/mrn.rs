@@ -14,7 +14,7 @@ mod backward;
 mod kernels;
 mod narrow;
 
-use backward::{Pairs, ends_backward, starts_backward, weigh, whole};
+use backward::{BackwardPairs, ends_backward, starts_backward, weigh, whole};
 use narrow::{NARROW, NarrowPairs, narrow_ends, narrow_row, narrow_starts};
 
 use super::{LANES, lanes, transpose};
@@ -336,7 +336,8 @@ impl<T: Scalar> Operation<T> for Pairwise {
         );
         let (from, picks, threads) = (run.input(0), run.indices, run.threads);
         let used = lanes(columns);
-        let pairs = Pairs { shape, stride, used, from, across, shares, weights: norms, picks };
+        let pairs =
+            BackwardPairs { shape, stride, used, from, across, shares, weights: norms, picks };
         if let Some(target) = run.input_gradient(0) {
             threads.parts(target, ROWS * width, |part, targets| {
                 starts_backward(pairs, part * ROWS, targets);

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use super::cover::Cover;
 use super::shortest::{Edge, Edges, Ways};
-use super::{Distance, Ending, Novelty, Path, check_state};
+use super::{Distance, Novelty, Path, PathEnding, check_state};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 
 /// How a graph is built and followed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Settings {
+pub struct GraphSettings {
     /// Nodes at most.
     pub nodes: usize,
     /// Rows at most between the two ends of an edge on one trajectory.
@@ -33,7 +33,7 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Default for Settings {
+impl Default for GraphSettings {
     /// Nodes nearer together than a step of the 2-D worlds; edges and waypoints that served a
     /// learned policy best there.
     fn default() -> Self {
@@ -62,7 +62,7 @@ pub enum Longest {
 /// Data states joined by recorded steps, with learned lengths.
 pub struct Graph<'d, D: Distance> {
     distance: &'d D,
-    settings: Settings,
+    settings: GraphSettings,
     cover: Cover,
     states: Vec<f32>,
     embedded: D::Embedded,
@@ -102,7 +102,7 @@ impl<'d, D: Distance> Graph<'d, D> {
     ///
     /// # Errors
     /// Settings without extent, or states of another size than the distance's.
-    pub fn new(distance: &'d D, dataset: &Dataset, settings: Settings) -> Result<Self> {
+    pub fn new(distance: &'d D, dataset: &Dataset, settings: GraphSettings) -> Result<Self> {
         check(&settings, distance.state_size(), dataset.state_size())?;
         let dataset = &*dataset.in_memory()?;
         let cover = Cover::new(dataset, &distance.places(), settings.nodes, settings.seed)?;
@@ -219,14 +219,14 @@ impl<'d, D: Distance> Graph<'d, D> {
             direct,
             recorded: None,
             trajectories: Vec::new(),
-            ending: Ending::Arrived,
+            ending: PathEnding::Arrived,
             novelty,
         };
         let to_nodes = self.distance.pairwise(&embedded, &self.embedded);
         let through = |node: &usize| to_nodes[*node] + tree.ways.steps[*node];
         let first = near.iter().copied().min_by(|a, b| through(a).total_cmp(&through(b)));
         if let Some(why) = self.obstacle(&novelty, tree, &near) {
-            path.ending = Ending::NoPath { why };
+            path.ending = PathEnding::NoPath { why };
         } else if near.iter().any(|node| tree.ends.contains(node)) {
             path.states.push(tree.goal.clone());
             (path.steps, path.recorded) = (direct, Some(0));
@@ -359,7 +359,7 @@ fn quantile(mut numbers: Vec<f32>, share: f32) -> f32 {
     numbers.get(place.max(1) - 1).copied().unwrap_or(0.0)
 }
 
-fn check(settings: &Settings, distance_size: usize, data_size: usize) -> Result<()> {
+fn check(settings: &GraphSettings, distance_size: usize, data_size: usize) -> Result<()> {
     let whole = [("nodes", settings.nodes), ("ahead", settings.ahead)];
     if let Some((key, _)) = whole.iter().find(|(_, value)| *value == 0) {
         return Err(Error::input(format!("`{key}` is `0`, expected 1 or more")));
@@ -387,7 +387,7 @@ mod tests {
     use super::super::toy::{Toy, euclid};
     use super::*;
 
-    const EVERY: Settings = Settings {
+    const EVERY: GraphSettings = GraphSettings {
         nodes: 1_000,
         ahead: 1,
         longest: Longest::Share(1.0),
@@ -420,7 +420,7 @@ mod tests {
         let graph = Graph::new(&straight, &data, EVERY).unwrap();
         assert_eq!((graph.nodes(), graph.edges()), (20, 19));
         let path = graph.path(&[0.0, 0.0], &[0.0, 1.0]).unwrap();
-        assert_eq!(path.ending, Ending::Arrived);
+        assert_eq!(path.ending, PathEnding::Arrived);
         assert_eq!((path.steps, path.direct, path.recorded), (19.0, 1.0, Some(19)));
         assert!(path.states.contains(&vec![9.0, 0.0]) && path.states.contains(&vec![9.0, 1.0]));
         assert_eq!(path.trajectories, [0, 2, 1]);
@@ -448,7 +448,7 @@ mod tests {
             let path = graph.path(&start, &goal).unwrap();
             assert_eq!((path.states, path.steps), (vec![start.to_vec()], f32::INFINITY));
             match path.ending {
-                Ending::NoPath { why } => why,
+                PathEnding::NoPath { why } => why,
                 other => panic!("{other:?}"),
             }
         };
@@ -469,7 +469,7 @@ mod tests {
         let walk = |range: std::ops::Range<i32>| range.map(|x| [x as f32, 0.0]).collect::<Vec<_>>();
         // The last trajectory jumps once from 2 to 9.
         let data = dataset(&[walk(0..10), vec![[2.0, 0.0], [9.0, 0.0]]]);
-        let settings = |longest| Settings { longest, ..EVERY };
+        let settings = |longest| GraphSettings { longest, ..EVERY };
         let all = Graph::new(&straight, &data, EVERY).unwrap();
         let most = Graph::new(&straight, &data, settings(Longest::Share(0.9))).unwrap();
         let short = Graph::new(&straight, &data, settings(Longest::Steps(1.5))).unwrap();
@@ -531,7 +531,7 @@ mod tests {
         let graph = Graph::new(&Body, &data, EVERY).unwrap();
         assert_eq!(graph.nodes(), 10);
         let path = graph.path(&[0.0, 7.0], &[9.0, -40.0]).unwrap();
-        assert_eq!((path.ending, path.steps, path.recorded), (Ending::Arrived, 9.0, Some(9)));
+        assert_eq!((path.ending, path.steps, path.recorded), (PathEnding::Arrived, 9.0, Some(9)));
         let tree = graph.tree(&[9.0, 0.0]).unwrap();
         assert_eq!(graph.waypoint(&[2.1, 33.0], &tree).unwrap()[0], 5.0);
         // In whole states nothing joins the two.
@@ -539,7 +539,7 @@ mod tests {
         let graph = Graph::new(&whole, &data, EVERY).unwrap();
         assert_eq!(graph.nodes(), 11);
         let path = graph.path(&[0.0, 0.0], &[9.0, 55.0]).unwrap();
-        assert!(matches!(path.ending, Ending::NoPath { .. }));
+        assert!(matches!(path.ending, PathEnding::NoPath { .. }));
     }
 
     #[test]
@@ -547,8 +547,11 @@ mod tests {
         let straight = Toy { size: 2, steps: euclid };
         let data = corridors(true);
         let message = |settings| Graph::new(&straight, &data, settings).err().unwrap().to_string();
-        assert_eq!(message(Settings { nodes: 0, ..EVERY }), "`nodes` is `0`, expected 1 or more");
-        let share = Settings { longest: Longest::Share(1.5), ..EVERY };
+        assert_eq!(
+            message(GraphSettings { nodes: 0, ..EVERY }),
+            "`nodes` is `0`, expected 1 or more"
+        );
+        let share = GraphSettings { longest: Longest::Share(1.5), ..EVERY };
         assert!(message(share).starts_with("`longest.share` is `1.5`"));
         let other = Toy { size: 3, steps: euclid };
         assert!(Graph::new(&other, &data, EVERY).is_err());

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Distance, Ending, Novelty, Path, check_state, squared_gap};
+use super::{Distance, Novelty, Path, PathEnding, check_state, squared_gap};
 use crate::error::{Error, Result};
 
 /// How far greedy planning looks; lengths are in the raw coordinates of the states.
@@ -125,16 +125,16 @@ impl<'d, D: Distance> Greedy<'d, D> {
         goal: &[f32],
         field: &[f32],
         mut left: f32,
-    ) -> Ending {
+    ) -> PathEnding {
         loop {
             let here = &states[states.len() - 1];
             if squared_gap(here, goal) <= self.ball.arrived * self.ball.arrived {
-                return Ending::Arrived;
+                return PathEnding::Arrived;
             }
             let moves = states.len() - 1;
             if moves == self.ball.most_moves {
                 let why = format!("{moves} moves were made and the goal is {left} steps away");
-                return Ending::OutOfMoves { why };
+                return PathEnding::OutOfMoves { why };
             }
             match self.best(here, field) {
                 Some(next) if field[next] < left => {
@@ -147,12 +147,12 @@ impl<'d, D: Distance> Greedy<'d, D> {
                         "after {moves} moves no candidate within {radius} is nearer to the goal, \
                          {left} steps away; a larger ball or the graph may find a way"
                     );
-                    return Ending::LocalMinimum { why };
+                    return PathEnding::LocalMinimum { why };
                 }
                 None => {
                     let radius = self.ball.radius;
                     let why = format!("after {moves} moves no candidate lies within {radius}");
-                    return Ending::LocalMinimum { why };
+                    return PathEnding::LocalMinimum { why };
                 }
             }
         }
@@ -188,7 +188,7 @@ mod tests {
         let exact = Toy { size: 2, steps: |from, to| (along(to) - along(from)).abs() };
         let planner = Greedy::new(&exact, &u_shape(), BALL).unwrap();
         let path = planner.path(&[0.0, 5.0], &[4.0, 5.0]).unwrap();
-        assert_eq!(path.ending, Ending::Arrived);
+        assert_eq!(path.ending, PathEnding::Arrived);
         assert_eq!((path.steps, path.direct, path.states.len()), (14.0, 14.0, 15));
         assert_eq!(path.novelty, Novelty { start: 0.0, goal: 0.0 });
         assert!(path.states.windows(2).all(|pair| euclid(&pair[0], &pair[1]) <= 1.1));
@@ -200,10 +200,10 @@ mod tests {
         let planner = Greedy::new(&straight, &u_shape(), BALL).unwrap();
         let path = planner.path(&[0.0, 3.0], &[4.0, 5.0]).unwrap();
         assert_eq!(path.states.last().unwrap(), &[0.0, 5.0]);
-        let Ending::LocalMinimum { why } = path.ending else { panic!("{:?}", path.ending) };
+        let PathEnding::LocalMinimum { why } = path.ending else { panic!("{:?}", path.ending) };
         assert!(why.starts_with("after 2 moves no candidate within 1.1 is nearer"), "{why}");
         let alone = planner.path(&[2.0, 9.0], &[4.0, 5.0]).unwrap();
-        let Ending::LocalMinimum { why } = alone.ending else { panic!("{:?}", alone.ending) };
+        let PathEnding::LocalMinimum { why } = alone.ending else { panic!("{:?}", alone.ending) };
         assert_eq!(why, "after 0 moves no candidate lies within 1.1");
     }
 
@@ -213,7 +213,7 @@ mod tests {
         let planner = Greedy::new(&exact, &u_shape(), Ball { most_moves: 3, ..BALL }).unwrap();
         let path = planner.path(&[0.0, 5.0], &[4.0, 5.0]).unwrap();
         assert_eq!(path.states.len(), 4);
-        assert!(matches!(path.ending, Ending::OutOfMoves { .. }));
+        assert!(matches!(path.ending, PathEnding::OutOfMoves { .. }));
         let error = planner.path(&[0.0], &[4.0, 5.0]).unwrap_err().to_string();
         assert_eq!(error, "the start has `1` numbers, expected `2`");
         let error = planner.path(&[0.0, 0.0], &[f32::NAN, 5.0]).unwrap_err().to_string();

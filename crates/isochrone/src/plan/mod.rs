@@ -12,7 +12,7 @@ mod shortest;
 
 use serde::Serialize;
 
-pub use graph::{Graph, Longest, Settings, Tree};
+pub use graph::{Graph, GraphSettings, Longest, Tree};
 pub use greedy::{Ball, Greedy};
 
 use crate::error::{Error, Result};
@@ -88,7 +88,7 @@ pub struct Path {
     /// edge. Empty for a greedy path, which knows no trajectories.
     pub trajectories: Vec<usize>,
     /// How it ends.
-    pub ending: Ending,
+    pub ending: PathEnding,
     /// How far its two ends are from the data.
     pub novelty: Novelty,
 }
@@ -96,7 +96,7 @@ pub struct Path {
 /// How a path ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Ending {
+pub enum PathEnding {
     /// At the goal.
     Arrived,
     /// Where no candidate near by is nearer to the goal.

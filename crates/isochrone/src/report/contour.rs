@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Field;
+use super::DistanceField;
 
 /// A corner of a border: a node, or the crossing of the side that leaves a node right or up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ enum Vertex {
 }
 
 /// The lines along which `field` equals `level`; higher values on the left.
-pub(super) fn lines(field: &Field, level: f32) -> Vec<Vec<[f32; 2]>> {
+pub(super) fn lines(field: &DistanceField, level: f32) -> Vec<Vec<[f32; 2]>> {
     let is_crossing = |vertex: &Vertex| !matches!(vertex, Vertex::Node(..));
     let follows: BTreeMap<Vertex, Vertex> = border(field, level)
         .into_iter()
@@ -49,7 +49,7 @@ pub(super) fn lines(field: &Field, level: f32) -> Vec<Vec<[f32; 2]>> {
 /// The border of the area where `field` is at least `level`: closed rings, the last point not
 /// repeated, counter-clockwise around the area and clockwise around its holes.
 #[cfg(feature = "pictures")]
-pub(super) fn rings(field: &Field, level: f32) -> Vec<Vec<[f32; 2]>> {
+pub(super) fn rings(field: &DistanceField, level: f32) -> Vec<Vec<[f32; 2]>> {
     let mut follows: BTreeMap<Vertex, Vec<Vertex>> = BTreeMap::new();
     for (from, to) in border(field, level) {
         follows.entry(from).or_default().push(to);
@@ -73,7 +73,7 @@ pub(super) fn rings(field: &Field, level: f32) -> Vec<Vec<[f32; 2]>> {
 }
 
 /// All directed sides of cell polygons that no neighbour cancels.
-fn border(field: &Field, level: f32) -> BTreeSet<(Vertex, Vertex)> {
+fn border(field: &DistanceField, level: f32) -> BTreeSet<(Vertex, Vertex)> {
     let mut sides = BTreeSet::new();
     for row in 0..field.rows - 1 {
         for column in 0..field.columns - 1 {
@@ -91,7 +91,7 @@ fn border(field: &Field, level: f32) -> BTreeSet<(Vertex, Vertex)> {
 }
 
 /// The polygons of one cell's share of the area, counter-clockwise.
-fn cell(field: &Field, level: f32, column: usize, row: usize) -> Vec<Vec<Vertex>> {
+fn cell(field: &DistanceField, level: f32, column: usize, row: usize) -> Vec<Vec<Vertex>> {
     let corners = [(column, row), (column + 1, row), (column + 1, row + 1), (column, row + 1)];
     let sides = [
         Vertex::Right(column, row),
@@ -124,7 +124,7 @@ fn cell(field: &Field, level: f32, column: usize, row: usize) -> Vec<Vec<Vertex>
     if polygon.is_empty() { Vec::new() } else { vec![polygon] }
 }
 
-fn place(field: &Field, level: f32, vertex: Vertex) -> [f32; 2] {
+fn place(field: &DistanceField, level: f32, vertex: Vertex) -> [f32; 2] {
     let ((column, row), (other_column, other_row)) = match vertex {
         Vertex::Node(column, row) => return field.node(column, row),
         Vertex::Right(column, row) => ((column, row), (column + 1, row)),
@@ -146,8 +146,9 @@ fn place(field: &Field, level: f32, vertex: Vertex) -> [f32; 2] {
 mod tests {
     use super::*;
 
-    fn distance_from_origin(columns: usize) -> Field {
-        Field::from_fn([-1.0, 1.0], [-1.0, 1.0], columns, columns, |[x, y]| x.hypot(y)).unwrap()
+    fn distance_from_origin(columns: usize) -> DistanceField {
+        DistanceField::from_fn([-1.0, 1.0], [-1.0, 1.0], columns, columns, |[x, y]| x.hypot(y))
+            .unwrap()
     }
 
     #[cfg(feature = "pictures")]
@@ -196,13 +197,13 @@ mod tests {
         assert_eq!(lines.len(), 1);
         assert!(lines[0].iter().all(|[x, _]| *x <= 0.3 + 1e-6));
         assert!(lines[0].iter().any(|[x, _]| *x > 0.2), "it reaches the mask");
-        let blank = Field { values: vec![f32::NAN; 41 * 41], ..field };
+        let blank = DistanceField { values: vec![f32::NAN; 41 * 41], ..field };
         assert!(blank.contours(0.62).is_empty());
     }
 
     #[test]
     fn a_saddle_is_joined_when_its_mean_reaches_the_level() {
-        let saddle = |high: f32| Field {
+        let saddle = |high: f32| DistanceField {
             left: 0.0,
             right: 1.0,
             bottom: 0.0,

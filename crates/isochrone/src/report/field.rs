@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// A number over a rectangle, known at the nodes of a grid; NaN where it is not known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Field {
+pub struct DistanceField {
     /// The smallest horizontal coordinate.
     pub left: f32,
     /// The largest horizontal coordinate.
@@ -30,7 +30,7 @@ pub struct Field {
     pub values: Vec<f32>,
 }
 
-impl Field {
+impl DistanceField {
     /// Fills a grid over `[left, right] × [bottom, top]` with `value` at each node.
     ///
     /// # Errors
@@ -150,9 +150,11 @@ impl Field {
 mod tests {
     use super::*;
 
-    fn plane(columns: usize, rows: usize) -> Field {
-        Field::from_fn([-1.0, 3.0], [2.0, 4.0], columns, rows, |[x, y]| 2.0 * x - 3.0 * y + 1.0)
-            .unwrap()
+    fn plane(columns: usize, rows: usize) -> DistanceField {
+        DistanceField::from_fn([-1.0, 3.0], [2.0, 4.0], columns, rows, |[x, y]| {
+            2.0 * x - 3.0 * y + 1.0
+        })
+        .unwrap()
     }
 
     #[test]
@@ -185,18 +187,18 @@ mod tests {
         field.values[4] = f32::NAN;
         let text = serde_json::to_string(&field).unwrap();
         assert!(text.contains("null"));
-        let back: Field = serde_json::from_str(&text).unwrap();
+        let back: DistanceField = serde_json::from_str(&text).unwrap();
         assert!(back.values[4].is_nan());
         field.values[4] = 0.0;
-        assert_eq!(Field { values: field.values.clone(), ..back.clone() }, field);
+        assert_eq!(DistanceField { values: field.values.clone(), ..back.clone() }, field);
         assert_eq!(back.values[..4], field.values[..4]);
     }
 
     #[test]
     fn grids_that_do_not_fit_are_refused() {
-        assert!(Field::from_fn([0.0, 0.0], [0.0, 1.0], 3, 3, |_| 0.0).is_err());
-        assert!(Field::from_fn([0.0, f32::NAN], [0.0, 1.0], 3, 3, |_| 0.0).is_err());
-        assert!(Field::from_fn([0.0, 1.0], [0.0, 1.0], 1, 3, |_| 0.0).is_err());
+        assert!(DistanceField::from_fn([0.0, 0.0], [0.0, 1.0], 3, 3, |_| 0.0).is_err());
+        assert!(DistanceField::from_fn([0.0, f32::NAN], [0.0, 1.0], 3, 3, |_| 0.0).is_err());
+        assert!(DistanceField::from_fn([0.0, 1.0], [0.0, 1.0], 1, 3, |_| 0.0).is_err());
         let mut field = plane(3, 2);
         field.values.pop();
         let error = field.check().unwrap_err().to_string();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Field, holes};
+use super::{DistanceField, holes};
 use crate::{Error, Result};
 
 /// Recorded trajectories in the plane, each of one family.
@@ -22,7 +22,7 @@ pub struct Panel {
     /// What stands above the map, such as the algorithm's name.
     pub title: String,
     /// Steps from each point to the goal; NaN where no data are near.
-    pub distance: Field,
+    pub distance: DistanceField,
     /// The planned path from start to goal; empty where there is none.
     pub path: Vec<[f32; 2]>,
 }
@@ -44,7 +44,7 @@ pub struct Isochrones {
     /// Where the star stands.
     pub goal: [f32; 2],
     /// The exact steps to the goal, drawn as dashed contours over each panel.
-    pub exact: Option<Field>,
+    pub exact: Option<DistanceField>,
     /// The steps at which the exact distance is contoured.
     pub levels: Vec<f32>,
     /// Distances beyond this many steps share the last colour; the largest learned one if absent.
@@ -138,7 +138,7 @@ pub struct Comparison {
 /// Learned against exact steps, with the straight line fitted to them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Calibration {
+pub struct CalibrationChart {
     /// The line above the picture.
     pub title: String,
     /// The text below the picture; empty for none.
@@ -319,7 +319,7 @@ impl Comparison {
     }
 }
 
-impl Calibration {
+impl CalibrationChart {
     /// Says whether the picture can be drawn.
     ///
     /// # Errors

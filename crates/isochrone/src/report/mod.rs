@@ -1,6 +1,6 @@
 //! What a reader looks at: distance fields, learning curves and calibration, as data and as pictures.
 //!
-//! Everything here takes plain numbers. The data part (`Field`, its contours, the inputs of the
+//! Everything here takes plain numbers. The data part (`DistanceField`, its contours, the inputs of the
 //! pictures) needs no feature; with the feature `pictures` each input is written as `.svg` and
 //! `.png` by one drawing that both writers read.
 
@@ -14,9 +14,9 @@ pub mod pictures;
 mod routes;
 
 pub use coverage::Coverage;
-pub use field::Field;
+pub use field::DistanceField;
 pub use input::{
-    Calibration, Comparison, Curves, Families, Isochrones, Panel, Reference, Series, Spread,
+    CalibrationChart, Comparison, Curves, Families, Isochrones, Panel, Reference, Series, Spread,
     Summary,
 };
 pub use routes::{Routed, Routes};

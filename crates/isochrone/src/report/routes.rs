@@ -1,6 +1,6 @@
 //! The input of the picture of a maze: walls from above, learned steps, the paths of a policy.
 
-use super::Field;
+use super::DistanceField;
 use crate::{Error, Result};
 
 /// A maze from above: one map for each task.
@@ -26,7 +26,7 @@ pub struct Routed {
     /// What stands above the map.
     pub title: String,
     /// Steps from each point to the goal; none where no distance was learned.
-    pub distance: Option<Field>,
+    pub distance: Option<DistanceField>,
     /// Where the star stands.
     pub goal: [f32; 2],
     /// The places that episodes passed, one a step.
@@ -51,7 +51,7 @@ impl Routes {
             )));
         }
         for task in &self.tasks {
-            task.distance.as_ref().map_or(Ok(()), Field::check)?;
+            task.distance.as_ref().map_or(Ok(()), DistanceField::check)?;
             let points = task.paths.iter().flatten().chain([&task.goal]);
             if points.flatten().any(|number| !number.is_finite()) {
                 return Err(Error::input(format!(

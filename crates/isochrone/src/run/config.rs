@@ -222,9 +222,9 @@ impl RunConfig {
     /// States of another size than the model's, or a model without a distance.
     pub fn graph<'m>(&self, model: &'m Model, dataset: &Dataset) -> Result<Graph<'m, Model>> {
         model.need_distance()?;
-        let usual = plan::Settings::default();
+        let usual = plan::GraphSettings::default();
         let waypoint = self.evaluation.waypoint.unwrap_or(usual.waypoint);
-        Graph::new(model, dataset, plan::Settings { waypoint, ..usual })
+        Graph::new(model, dataset, plan::GraphSettings { waypoint, ..usual })
     }
 
     /// The config without what decides no result: a run may go on with another of these.

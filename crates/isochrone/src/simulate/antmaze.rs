@@ -12,10 +12,10 @@ use rayon::prelude::*;
 use super::course::{Course, Protocol};
 use super::drive::{Driver, Start, beyond, scattered};
 use super::expert::Expert;
-use super::maze::{Maze, ORIGIN, Point};
+use super::maze::{Maze, ORIGIN, Place};
 use super::mjcf;
-use super::mujoco::{Model, Mujoco, Simulation};
-use super::{Environment, Episodes, Further, Recording, Task};
+use super::mujoco::{Mujoco, MujocoModel, Simulation};
+use super::{Environment, Episodes, ExtraArray, Recording, Task};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::random::{Draws, Purpose, Stream};
@@ -45,7 +45,7 @@ pub struct AntMaze {
 
 /// A compiled model and simulations that wait for work.
 struct Simulator {
-    model: Arc<Model>,
+    model: Arc<MujocoModel>,
     idle: Mutex<Vec<Simulation>>,
 }
 
@@ -125,7 +125,7 @@ impl AntMaze {
     }
 
     /// What an ant that stands at `place` looks like: a goal.
-    fn standing(simulator: &Simulator, place: Point, draws: &mut Draws) -> Vec<f32> {
+    fn standing(simulator: &Simulator, place: Place, draws: &mut Draws) -> Vec<f32> {
         let mut state = Self::reset(draws);
         for _ in 0..SETTLING {
             let action = [0; JOINTS].map(|_| draws.between(-1.0, 1.0));
@@ -142,7 +142,7 @@ impl AntMaze {
         state: &mut [f64],
         action: &[f32],
         draws: &mut Draws,
-    ) -> Point {
+    ) -> Place {
         let control: Vec<f64> =
             action.iter().map(|&value| f64::from(value.clamp(-1.0, 1.0))).collect();
         simulation.advance(&mut state[..STATE], &control, SUBSTEPS);
@@ -189,7 +189,7 @@ impl AntMaze {
     }
 
     /// OGBench takes the expert's preferred action, D4RL a drawn one; both add noise.
-    fn act(&self, expert: &Expert, state: &[f64], direction: Point, draws: &mut Draws) -> Vec<f32> {
+    fn act(&self, expert: &Expert, state: &[f64], direction: Place, draws: &mut Draws) -> Vec<f32> {
         let input: Vec<f32> =
             state[2..STATE].iter().chain(&direction).map(|&value| value as f32).collect();
         let mut action = match self.course.protocol() {
@@ -204,7 +204,7 @@ impl AntMaze {
     }
 
     /// Start and goal of evaluation episode `index`, as places.
-    fn ends(&self, index: usize, draws: &mut Draws) -> (Start, Point) {
+    fn ends(&self, index: usize, draws: &mut Draws) -> (Start, Place) {
         let errands = self.course.map.errands();
         match (self.course.protocol(), self.course.map.evaluated_goal()) {
             (Protocol::D4rl, goal) => (Start::Origin, beyond(goal.unwrap_or(ORIGIN), draws)),
@@ -302,8 +302,8 @@ impl Environment for AntMaze {
             rows.flat_map(|row| row[columns.clone()].iter().copied()).collect()
         };
         let further = vec![
-            Further { name: "qpos", width: POSITIONS, values: columns(0..POSITIONS) },
-            Further { name: "qvel", width: VELOCITIES, values: columns(POSITIONS..STATE) },
+            ExtraArray { name: "qpos", width: POSITIONS, values: columns(0..POSITIONS) },
+            ExtraArray { name: "qvel", width: VELOCITIES, values: columns(POSITIONS..STATE) },
         ];
         let actions = recorded.iter().flat_map(|episode| episode.actions.iter().copied()).collect();
         let seen = recorded.iter().flat_map(|episode| episode.observations.iter().copied());

@@ -6,7 +6,7 @@
 //! 1 + ⌊x/4⌋, half a cell off, and all its noise is to one side, as published.
 
 use super::course::{Course, Kind, Protocol};
-use super::maze::{CELL_SIDE, Cell, Maze, Point, distance};
+use super::maze::{CELL_SIDE, Cell, Maze, Place, distance};
 use crate::random::Draws;
 
 /// OGBench's starts and goals lie this far from the middle of their cells, on each axis.
@@ -19,12 +19,12 @@ const EXPLORED: usize = 10;
 const TINY: f64 = 1e-6;
 
 /// A place in `cell` as OGBench draws one, for a start or for a goal.
-pub(super) fn scattered(cell: Cell, draws: &mut Draws) -> Point {
+pub(super) fn scattered(cell: Cell, draws: &mut Draws) -> Place {
     Maze::centre(cell).map(|value| value + draws.between(-SPREAD, SPREAD))
 }
 
 /// A goal in `cell` as D4RL draws one: noise of up to 1 and up to ½, both to one side.
-pub(super) fn beyond(cell: Cell, draws: &mut Draws) -> Point {
+pub(super) fn beyond(cell: Cell, draws: &mut Draws) -> Place {
     Maze::centre(cell).map(|value| (value + draws.uniform() + 0.5 * draws.uniform()).max(0.0))
 }
 
@@ -32,7 +32,7 @@ pub(super) fn beyond(cell: Cell, draws: &mut Draws) -> Point {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Start {
     /// At this place.
-    At(Point),
+    At(Place),
     /// At the origin, wherever the body's own noise puts it.
     Origin,
 }
@@ -42,9 +42,9 @@ pub(super) struct Driver<'a> {
     maze: &'a Maze,
     kind: Kind,
     radius: f64,
-    goal: Point,
+    goal: Place,
     /// The direction of an explorer.
-    heading: Point,
+    heading: Place,
     junctions: Vec<Cell>,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Driver<'a> {
     }
 
     /// The direction in which to go from `place` in step `step`: of length one, or none.
-    pub(super) fn direction(&mut self, place: Point, step: usize, draws: &mut Draws) -> Point {
+    pub(super) fn direction(&mut self, place: Place, step: usize, draws: &mut Draws) -> Place {
         match self.kind {
             Kind::Explore => {
                 if step.is_multiple_of(EXPLORED) {
@@ -81,7 +81,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn waypoint(&self, place: Point, draws: &mut Draws) -> Point {
+    fn waypoint(&self, place: Place, draws: &mut Draws) -> Place {
         let goal = shifted_cell(self.goal);
         let next = shifted_next(self.maze, shifted_cell(place), goal);
         match next {
@@ -91,14 +91,14 @@ impl<'a> Driver<'a> {
     }
 
     /// Takes note that the body is at `place` now: a navigator who arrived gets a new goal.
-    pub(super) fn moved(&mut self, place: Point, draws: &mut Draws) {
+    pub(super) fn moved(&mut self, place: Place, draws: &mut Draws) {
         if self.kind == Kind::Navigate && distance(place, self.goal) <= self.radius {
             self.goal = scattered(one_of(&self.junctions, draws), draws);
         }
     }
 }
 
-fn ogbench_ends(kind: Kind, maze: &Maze, draws: &mut Draws) -> (Start, Point) {
+fn ogbench_ends(kind: Kind, maze: &Maze, draws: &mut Draws) -> (Start, Place) {
     let start = one_of(&maze.free(), draws);
     let goals = match kind {
         Kind::Stitch => maze.ring(start, STITCH_CELLS),
@@ -110,7 +110,7 @@ fn ogbench_ends(kind: Kind, maze: &Maze, draws: &mut Draws) -> (Start, Point) {
 
 /// Where D4RL's public script does not say how goals of the diverse data were drawn, they are drawn
 /// from all free cells here.
-fn d4rl_ends(kind: Kind, maze: &Maze, draws: &mut Draws) -> (Start, Point) {
+fn d4rl_ends(kind: Kind, maze: &Maze, draws: &mut Draws) -> (Start, Place) {
     let marked = maze.map().recorded_goals();
     let goal = match kind {
         Kind::Diverse => one_of(&maze.free(), draws),
@@ -129,7 +129,7 @@ fn d4rl_ends(kind: Kind, maze: &Maze, draws: &mut Draws) -> (Start, Point) {
 }
 
 /// D4RL's cell of a place, half a cell off.
-fn shifted_cell(place: Point) -> Cell {
+fn shifted_cell(place: Place) -> Cell {
     let index = |value: f64| (1.0 + value.max(1e-4) / CELL_SIDE) as usize;
     Cell { row: index(place[1]), column: index(place[0]) }
 }
@@ -151,12 +151,12 @@ fn shifted_next(maze: &Maze, from: Cell, to: Cell) -> Option<Cell> {
     open.min_by_key(|&(steps, _)| steps).map(|(_, cell)| cell)
 }
 
-fn unit(way: Point) -> Point {
+fn unit(way: Place) -> Place {
     let length = way[0].hypot(way[1]) + TINY;
     way.map(|value| value / length)
 }
 
-fn toward(from: Point, to: Point) -> Point {
+fn toward(from: Place, to: Place) -> Place {
     unit([to[0] - from[0], to[1] - from[1]])
 }
 
@@ -209,7 +209,7 @@ mod tests {
         let course = Course { body: Body::Ant, map: Map::Medium, kind: Kind::Explore };
         let mut draws = draws(0);
         let (mut driver, _) = Driver::new(course, &maze, &mut draws);
-        let ways: Vec<Point> =
+        let ways: Vec<Place> =
             (0..30).map(|step| driver.direction([0.0; 2], step, &mut draws)).collect();
         for (step, way) in ways.iter().enumerate() {
             assert_eq!(*way, ways[step / 10 * 10]);

@@ -15,8 +15,8 @@ pub const PORTAL_RADIUS: f64 = 1.5;
 /// Where the search for a route looks first; ties keep the earlier one.
 const NEIGHBOURS: [(isize, isize); 4] = [(-1, 0), (0, -1), (1, 0), (0, 1)];
 
-/// A place in the plane, in metres.
-pub type Point = [f64; 2];
+/// A place in the plane, in the unit of its world.
+pub type Place = [f64; 2];
 
 /// One cell of a maze.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -267,12 +267,12 @@ impl Maze {
     }
 
     /// The middle of a cell.
-    pub fn centre(cell: Cell) -> Point {
+    pub fn centre(cell: Cell) -> Place {
         [cell.column, cell.row].map(|index| CELL_SIDE * index as f64 - CELL_SIDE)
     }
 
     /// The cell that holds `point`; points beyond the map belong to its border.
-    pub fn cell_at(&self, point: Point) -> Cell {
+    pub fn cell_at(&self, point: Place) -> Cell {
         let index = |value: f64, count: usize| {
             (((value + 1.5 * CELL_SIDE) / CELL_SIDE).max(0.0) as usize).min(count - 1)
         };
@@ -339,7 +339,7 @@ impl Maze {
     }
 
     /// Where a portal puts whoever stands at `point`; none where there is no portal.
-    pub fn portal(&self, point: Point, draws: &mut Draws) -> Option<Point> {
+    pub fn portal(&self, point: Place, draws: &mut Draws) -> Option<Place> {
         let (ways_in, ways_out) = self.map.portals();
         let near = |&way: &Cell| distance(point, Self::centre(way)) <= PORTAL_RADIUS;
         if !ways_in.iter().any(near) {
@@ -355,7 +355,7 @@ impl Maze {
 }
 
 /// How far apart two points are.
-pub fn distance(one: Point, other: Point) -> f64 {
+pub fn distance(one: Place, other: Place) -> f64 {
     ((one[0] - other[0]).powi(2) + (one[1] - other[1]).powi(2)).sqrt()
 }
 

@@ -124,7 +124,7 @@ pub struct Episodes {
     /// What is seen and done.
     pub recording: Recording,
     /// The rest.
-    pub further: Vec<Further>,
+    pub further: Vec<ExtraArray>,
 }
 
 impl From<Recording> for Episodes {
@@ -135,7 +135,7 @@ impl From<Recording> for Episodes {
 
 /// An array with one row for each row of a recording.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Further {
+pub struct ExtraArray {
     /// Its name in a file.
     pub name: &'static str,
     /// Numbers in a row.
@@ -177,7 +177,7 @@ pub enum Paths {
 }
 
 /// Observations n × s and goals n × s in, actions n × a out.
-pub type Policy<'a> = dyn FnMut(&[f32], &[f32], &mut [f32]) + 'a;
+pub type Controller<'a> = dyn FnMut(&[f32], &[f32], &mut [f32]) + 'a;
 
 /// Lets `policy` act in all `tasks` at once and says how each ended.
 ///
@@ -192,7 +192,7 @@ pub fn rollout(
     tasks: &[Task],
     seed: u64,
     paths: Paths,
-    policy: &mut Policy<'_>,
+    policy: &mut Controller<'_>,
 ) -> Vec<Outcome> {
     let (motion, sensing) =
         (Stream::new(seed, Purpose::MOTION), Stream::new(seed, Purpose::SENSING));

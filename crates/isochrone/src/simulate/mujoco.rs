@@ -120,14 +120,14 @@ impl Mujoco {
     ///
     /// # Errors
     /// MuJoCo refuses the model, or the temporary file cannot be written.
-    pub fn model(&self, mjcf: &str) -> Result<Model> {
+    pub fn model(&self, mjcf: &str) -> Result<MujocoModel> {
         let file = temporary("xml");
         std::fs::write(&file, mjcf).map_err(|error| Error::disk("write", &file, error))?;
         let loaded = self.compile(&file);
         std::fs::remove_file(&file).ok();
         let pointer = loaded?;
         let mut model =
-            Model { functions: self.functions.clone(), pointer, parts: 0, sizes: [0; 4] };
+            MujocoModel { functions: self.functions.clone(), pointer, parts: 0, sizes: [0; 4] };
         let old = model.size(GUESS_UNTIL_3_4) == model.size(VELOCITIES);
         let guess = if old { GUESS_UNTIL_3_4 } else { GUESS_UNTIL_3_4 << 1 };
         let controls = guess << 1;
@@ -181,7 +181,7 @@ impl Functions {
 }
 
 /// A compiled model: never changed, shared by all simulations of it.
-pub struct Model {
+pub struct MujocoModel {
     functions: Arc<Functions>,
     pointer: NonNull<c_void>,
     /// Positions, velocities, the solver's first guess and controls, as bits and in numbers.
@@ -191,11 +191,11 @@ pub struct Model {
 
 // SAFETY: after loading, the functions above only read a model; MuJoCo's documentation shares one
 // among threads in the same way.
-unsafe impl Send for Model {}
+unsafe impl Send for MujocoModel {}
 // SAFETY: as above.
-unsafe impl Sync for Model {}
+unsafe impl Sync for MujocoModel {}
 
-impl Model {
+impl MujocoModel {
     fn size(&self, part: c_int) -> usize {
         // SAFETY: the model is alive.
         let size = unsafe { (self.functions.state_size)(self.pointer.as_ptr(), part) };
@@ -231,7 +231,7 @@ impl Model {
     }
 }
 
-impl Drop for Model {
+impl Drop for MujocoModel {
     fn drop(&mut self) {
         // SAFETY: every simulation holds its model, so none is left; nobody else has the pointer.
         unsafe { (self.functions.delete_model)(self.pointer.as_ptr()) }
@@ -240,7 +240,7 @@ impl Drop for Model {
 
 /// One simulation.
 pub struct Simulation {
-    model: Arc<Model>,
+    model: Arc<MujocoModel>,
     pointer: NonNull<c_void>,
     numbers: Vec<f64>,
 }

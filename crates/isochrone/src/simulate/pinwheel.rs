@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use super::maze::Place;
 use super::{Environment, Episodes, Recording, Task};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
@@ -30,8 +31,8 @@ pub const TRAJECTORIES_PER_FAMILY: usize = 100;
 pub const RECORDED_STEPS: usize = 48;
 
 /// Corners in the direction of travel, spurs' tips beside them: 0.27 inward on each axis.
-const CORNERS: [Point; 4] = [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9], [0.1, 0.9]];
-const TIPS: [Point; 4] = [[0.37, 0.37], [0.63, 0.37], [0.63, 0.63], [0.37, 0.63]];
+const CORNERS: [Place; 4] = [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9], [0.1, 0.9]];
+const TIPS: [Place; 4] = [[0.37, 0.37], [0.63, 0.37], [0.63, 0.63], [0.37, 0.63]];
 
 /// How far sides and tips are from the middle of the square, on each axis.
 const SIDE_FROM_CENTRE: f64 = 0.4;
@@ -64,10 +65,8 @@ const ACTION_NOISE: f64 = 0.3;
 const GOAL_OFFSET: f64 = 0.03;
 const LEAST_GAP: f64 = 0.1;
 
-/// A place in the unit square.
-pub type Point = [f64; 2];
 /// A straight line from one point to another.
-pub type Line = [Point; 2];
+type Line = [Place; 2];
 
 /// What happens at the tip of a spur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,11 +96,11 @@ impl Pinwheel {
     }
 
     /// Whether a step from `point` may be a jump.
-    pub fn may_jump(&self, point: Point) -> bool {
+    pub fn may_jump(&self, point: Place) -> bool {
         self.tips == Tips::Shortcut && TIPS.iter().any(|&tip| distance(point, tip) <= HALF_WIDTH)
     }
 
-    fn advance(&self, here: Point, action: &[f32], draws: &mut Draws) -> (Point, Motion) {
+    fn advance(&self, here: Place, action: &[f32], draws: &mut Draws) -> (Place, Motion) {
         if self.may_jump(here) && draws.uniform() < JUMP_CHANCE {
             return (held(on_ring(draws.uniform())), Motion::Jump);
         }
@@ -213,7 +212,7 @@ impl Environment for Pinwheel {
         let stream = Stream::new(seed, Purpose::TASKS);
         // Which of the states on the ring each task starts from; of all states only these are kept.
         let place = |index: u32| stream.draws(0, index).below(on_ring);
-        let mut starts: Vec<(u32, Point)> =
+        let mut starts: Vec<(u32, Place)> =
             (0..count as u32).map(|index| (place(index), [0.0; 2])).collect();
         starts.sort_unstable_by_key(|&(place, _)| place);
         let (mut passed, mut next) = (0, 0);
@@ -245,7 +244,7 @@ impl Environment for Pinwheel {
 }
 
 /// Gives every recorded state that lies on the ring to `take`.
-fn each_on_ring(data: &Dataset, mut take: impl FnMut(Point)) -> Result<()> {
+fn each_on_ring(data: &Dataset, mut take: impl FnMut(Place)) -> Result<()> {
     data.each_states(|states| {
         let states = states.chunks_exact(2).map(point);
         states.filter(|&state| sides(state).next().is_some()).for_each(&mut take);
@@ -264,11 +263,11 @@ enum Motion {
 struct Driver {
     side: usize,
     in_spur: bool,
-    shift: Point,
+    shift: Place,
 }
 
 impl Driver {
-    fn act(&mut self, state: Point, draws: &mut Draws) -> [f32; 2] {
+    fn act(&mut self, state: Place, draws: &mut Draws) -> [f32; 2] {
         let corner = (self.side + 1) % 4;
         let arrival = add(CORNERS[corner], self.shift, 1.0);
         self.in_spur |= distance(state, arrival) <= ARRIVAL;
@@ -281,12 +280,12 @@ impl Driver {
     }
 
     /// Whether `state` is further from the family's side and spur than the turn of a corner is.
-    fn strays(&self, state: Point) -> bool {
+    fn strays(&self, state: Place) -> bool {
         let own = [self.side, 4 + (self.side + 1) % 4];
         own.iter().all(|&line| from_line(state, CENTRE_LINES[line]) > STRAY)
     }
 
-    fn land(&mut self, state: Point) {
+    fn land(&mut self, state: Place) {
         self.side = (0..4)
             .min_by(|&one, &other| {
                 let to = |side: usize| from_line(state, CENTRE_LINES[side]);
@@ -306,7 +305,7 @@ pub fn centre_lines() -> &'static [Line] {
 ///
 /// The map is its own mirror image in both middle lines and both diagonals, so the point is first
 /// folded into one eighth of the square, where half a side and one spur are left.
-pub fn offset(point: Point) -> f64 {
+pub fn offset(point: Place) -> f64 {
     let [across, up] = point.map(|value| (value - 0.5).abs());
     let folded = if across >= up { [across, up] } else { [up, across] };
     let on_side = [SIDE_FROM_CENTRE, folded[1].min(SIDE_FROM_CENTRE)];
@@ -315,20 +314,20 @@ pub fn offset(point: Point) -> f64 {
 }
 
 /// Whether `point` lies in a corridor.
-pub fn inside(point: Point) -> bool {
+pub fn inside(point: Place) -> bool {
     offset(point) <= HALF_WIDTH
 }
 
 /// Where a displacement leads: whole if it stays in the corridors, else its x part alone, else its
 /// y part alone, else nowhere.
-pub fn moved(from: Point, displacement: Point) -> Point {
+pub fn moved(from: Place, displacement: Place) -> Place {
     let to = held(add(from, displacement, 1.0));
     let tries = [to, [to[0], from[1]], [from[0], to[1]]];
     tries.into_iter().find(|&next| inside(next)).unwrap_or(from)
 }
 
 /// The point at `share` of the way round the ring, from corner 0 along side 0.
-pub fn on_ring(share: f64) -> Point {
+pub fn on_ring(share: f64) -> Place {
     let way = share * 4.0;
     let side = (way as usize).min(3);
     let [from, to] = CENTRE_LINES[side];
@@ -346,7 +345,7 @@ pub fn on_ring(share: f64) -> Point {
 ///
 /// The least number over the corridors of both points is taken. There is none where the start is
 /// not on the ring (nothing recorded leaves a spur) or the goal is in no corridor.
-pub fn switches(start: Point, goal: Point) -> Option<u8> {
+pub fn switches(start: Place, goal: Place) -> Option<u8> {
     let to_goal = |side: usize| {
         let to_sides = sides(goal).map(move |other| match (other + 4 - side) % 4 {
             0 if along(goal, side) < along(start, side) => 4,
@@ -359,48 +358,48 @@ pub fn switches(start: Point, goal: Point) -> Option<u8> {
 }
 
 /// The sides that contain `point`.
-pub fn sides(point: Point) -> impl Iterator<Item = usize> {
+pub fn sides(point: Place) -> impl Iterator<Item = usize> {
     (0..4).filter(move |&side| from_line(point, CENTRE_LINES[side]) <= HALF_WIDTH)
 }
 
 /// The spurs that contain `point`.
-pub fn spurs(point: Point) -> impl Iterator<Item = usize> {
+pub fn spurs(point: Place) -> impl Iterator<Item = usize> {
     (0..4).filter(move |&spur| from_line(point, CENTRE_LINES[4 + spur]) <= HALF_WIDTH)
 }
 
 /// How far along side `side` the point is, in the direction of travel.
-fn along(point: Point, side: usize) -> f64 {
+fn along(point: Place, side: usize) -> f64 {
     let [from, to] = CENTRE_LINES[side];
     (0..2).map(|axis| (point[axis] - from[axis]) * (to[axis] - from[axis])).sum()
 }
 
-fn from_line(point: Point, [from, to]: Line) -> f64 {
+fn from_line(point: Place, [from, to]: Line) -> f64 {
     let way = add(to, from, -1.0);
     let gap = add(point, from, -1.0);
     let share = (gap[0] * way[0] + gap[1] * way[1]) / (way[0] * way[0] + way[1] * way[1]);
     distance(point, add(from, way, share.clamp(0.0, 1.0)))
 }
 
-pub(super) fn distance(from: Point, to: Point) -> f64 {
+pub(super) fn distance(from: Place, to: Place) -> f64 {
     ((from[0] - to[0]).powi(2) + (from[1] - to[1]).powi(2)).sqrt()
 }
 
-fn add(base: Point, further: Point, times: f64) -> Point {
+fn add(base: Place, further: Place, times: f64) -> Place {
     [base[0] + times * further[0], base[1] + times * further[1]]
 }
 
-fn clipped(action: Point) -> Point {
+fn clipped(action: Place) -> Place {
     let norm = distance(action, [0.0; 2]);
     if norm > 1.0 { action.map(|value| value / norm) } else { action }
 }
 
 /// The nearest point that f32 holds, so that a recorded state is the state itself.
-fn held(point: Point) -> Point {
+fn held(point: Place) -> Place {
     point.map(|value| f64::from(value as f32))
 }
 
 /// A recorded state or action as a point.
-pub(super) fn point(row: &[f32]) -> Point {
+pub(super) fn point(row: &[f32]) -> Place {
     [f64::from(row[0]), f64::from(row[1])]
 }
 
@@ -458,7 +457,7 @@ mod tests {
 
     #[test]
     fn a_free_step_has_the_stated_mean_and_noise() {
-        let sample: Vec<Point> = (0..20_000)
+        let sample: Vec<Place> = (0..20_000)
             .map(|index| {
                 let mut state = [0.5, 0.1];
                 CLOSED.step(&mut state, &[3.0, 0.0], &mut some_draws(index));
@@ -524,7 +523,7 @@ mod tests {
 
     #[test]
     fn jumps_happen_at_the_stated_rate_only_at_tips_and_land_all_round_the_ring() {
-        let jumps = |from: Point| -> Vec<Point> {
+        let jumps = |from: Place| -> Vec<Place> {
             (0..20_000)
                 .map(|index| {
                     let mut state = from;
@@ -605,8 +604,8 @@ mod tests {
 
     /// Goes along recorded motion only: sides forward, into a spur from its corner, always back to
     /// the middle of the corridor.
-    fn expert(state: Point, goal: Point) -> [f32; 2] {
-        let nearest_line = |point: Point| {
+    fn expert(state: Place, goal: Place) -> [f32; 2] {
+        let nearest_line = |point: Place| {
             let near = |&one: &usize, &other: &usize| {
                 from_line(point, CENTRE_LINES[one])
                     .total_cmp(&from_line(point, CENTRE_LINES[other]))
@@ -623,7 +622,7 @@ mod tests {
         let [from, to] = CENTRE_LINES[lane];
         let way = add(to, from, -1.0);
         let length = distance(from, to);
-        let share = |point: Point| {
+        let share = |point: Place| {
             let gap = add(point, from, -1.0);
             (gap[0] * way[0] + gap[1] * way[1]) / (length * length)
         };

@@ -8,7 +8,7 @@
 //! Source: MuJoCo, "Computation", sections on the constraint model and its solver, with OGBench's
 //! body; time constant 2 h by `refsafe`.
 
-use super::maze::{CELL_SIDE, Cell, Maze, Point};
+use super::maze::{CELL_SIDE, Cell, Maze, Place};
 
 /// The radius of the ball, in metres.
 pub const RADIUS: f64 = 0.7;
@@ -40,15 +40,15 @@ const MOST_ITERATIONS: usize = 100;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Motion {
     /// The place of its middle.
-    pub place: Point,
+    pub place: Place,
     /// Its velocity, which the next action forgets.
-    pub velocity: Point,
+    pub velocity: Place,
 }
 
 /// Where the ball is one action later.
 ///
 /// The product with the action is of 32 bits, as it is where actions are recorded.
-pub fn advance(maze: &Maze, place: Point, action: [f32; 2]) -> Motion {
+pub fn advance(maze: &Maze, place: Place, action: [f32; 2]) -> Motion {
     let moved = action.map(|value| f64::from(STRIDE * value.clamp(-1.0, 1.0)));
     let place = [place[0] + moved[0], place[1] + moved[1]];
     let mut motion = Motion { place, velocity: [0.0; 2] };
@@ -62,7 +62,7 @@ pub fn advance(maze: &Maze, place: Point, action: [f32; 2]) -> Motion {
 }
 
 fn runge_kutta(maze: &Maze, from: Motion) -> Motion {
-    let plus = |base: Point, way: Point, share: f64| {
+    let plus = |base: Place, way: Place, share: f64| {
         [0, 1].map(|axis| base[axis] + TIMESTEP * share * way[axis])
     };
     let mut stage = from;
@@ -86,7 +86,7 @@ fn runge_kutta(maze: &Maze, from: Motion) -> Motion {
 }
 
 /// The way from the nearest point of a wall to `place`, where the ball touches the wall.
-fn gap(wall: Cell, place: Point) -> Option<Point> {
+fn gap(wall: Cell, place: Place) -> Option<Place> {
     let centre = Maze::centre(wall);
     let gap = [0, 1].map(|axis| {
         let from = place[axis] - centre[axis];
@@ -96,7 +96,7 @@ fn gap(wall: Cell, place: Point) -> Option<Point> {
 }
 
 /// The walls that the ball touches, as ways to it.
-fn contacts(maze: &Maze, place: Point) -> impl Iterator<Item = Point> {
+fn contacts(maze: &Maze, place: Place) -> impl Iterator<Item = Place> {
     let Cell { row, column } = maze.cell_at(place);
     let rows = row.saturating_sub(1)..=row + 1;
     rows.flat_map(move |row| {
@@ -107,14 +107,14 @@ fn contacts(maze: &Maze, place: Point) -> impl Iterator<Item = Point> {
 }
 
 /// Whether the ball at `place` touches a wall.
-pub fn touches(maze: &Maze, place: Point) -> bool {
+pub fn touches(maze: &Maze, place: Place) -> bool {
     contacts(maze, place).next().is_some()
 }
 
 /// One row of the constraints: its direction, the acceleration it asks for, its weight.
 #[derive(Clone, Copy)]
 struct Row {
-    direction: Point,
+    direction: Place,
     wanted: f64,
     weight: f64,
 }
@@ -125,12 +125,12 @@ fn impedance(penetration: f64) -> f64 {
     IMPEDANCE[0] + risen * (IMPEDANCE[1] - IMPEDANCE[0])
 }
 
-fn dot(one: Point, other: Point) -> f64 {
+fn dot(one: Place, other: Place) -> f64 {
     one[0] * other[0] + one[1] * other[1]
 }
 
 /// The acceleration of the ball.
-fn accelerated(maze: &Maze, motion: Motion) -> Point {
+fn accelerated(maze: &Maze, motion: Motion) -> Place {
     let mut rows = [Row { direction: [0.0; 2], wanted: 0.0, weight: 0.0 }; MOST_ROWS];
     let mut count = 0;
     for gap in contacts(maze, motion.place) {
@@ -153,8 +153,8 @@ fn accelerated(maze: &Maze, motion: Motion) -> Point {
 
 /// argmin ½ m ‖a‖² + ½ Σ w min(0, J·a − r)², by Newton's method; a step is halved while it does not
 /// descend, so the search ends.
-fn least(rows: &[Row]) -> Point {
-    let cost = |at: Point| {
+fn least(rows: &[Row]) -> Place {
+    let cost = |at: Place| {
         let lack = |row: &Row| row.weight * (dot(row.direction, at) - row.wanted).min(0.0).powi(2);
         MASS * dot(at, at) + rows.iter().map(lack).sum::<f64>()
     };
@@ -184,7 +184,7 @@ fn least(rows: &[Row]) -> Point {
 }
 
 /// The least point if exactly the rows that lack something at `at` counted, and which these are.
-fn minimum_of_active(rows: &[Row], at: Point) -> (Point, u32) {
+fn minimum_of_active(rows: &[Row], at: Place) -> (Place, u32) {
     let (mut xx, mut xy, mut yy) = (MASS, 0.0, MASS);
     let (mut right, mut active) = ([0.0; 2], 0);
     for (place, row) in rows.iter().enumerate() {

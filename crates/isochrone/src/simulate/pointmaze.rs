@@ -9,8 +9,8 @@ use rayon::prelude::*;
 
 use super::course::Course;
 use super::drive::{Driver, Start, scattered};
-use super::maze::{Maze, Point};
-use super::{Environment, Episodes, Further, Recording, Task, point};
+use super::maze::{Maze, Place};
+use super::{Environment, Episodes, ExtraArray, Recording, Task, point};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::random::{Draws, Purpose, Stream};
@@ -41,7 +41,7 @@ impl PointMaze {
     }
 
     /// One step: the ball as the walls leave it, then where it is after portals.
-    fn advance(&self, place: Point, action: &[f32], draws: &mut Draws) -> (point::Motion, Point) {
+    fn advance(&self, place: Place, action: &[f32], draws: &mut Draws) -> (point::Motion, Place) {
         let motion = point::advance(&self.maze, place, [action[0], action[1]]);
         (motion, self.maze.portal(motion.place, draws).unwrap_or(motion.place))
     }
@@ -146,8 +146,8 @@ impl Environment for PointMaze {
         let actions = Some((joined(|episode| &episode.actions), 2));
         let dataset = Dataset::new(joined(|episode| &episode.observations), 2, actions, &lengths)?;
         let further = vec![
-            Further { name: "qpos", width: 2, values: joined(|episode| &episode.places) },
-            Further { name: "qvel", width: 2, values: joined(|episode| &episode.velocities) },
+            ExtraArray { name: "qpos", width: 2, values: joined(|episode| &episode.places) },
+            ExtraArray { name: "qvel", width: 2, values: joined(|episode| &episode.velocities) },
         ];
         Ok(Episodes { recording: Recording::of_one_kind(dataset, self.course.name()), further })
     }

@@ -17,8 +17,9 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
+use super::maze::Place;
 use super::pinwheel::{
-    JUMP_CHANCE, NOISE, Pinwheel, Point, RADIUS, STRIDE, distance, inside, moved, on_ring, point,
+    JUMP_CHANCE, NOISE, Pinwheel, RADIUS, STRIDE, distance, inside, moved, on_ring, point,
 };
 use crate::data::Dataset;
 use crate::error::Result;
@@ -157,7 +158,7 @@ impl Referee {
 
 /// The cells whose centres lie in the corridors.
 struct Cells {
-    centres: Vec<Point>,
+    centres: Vec<Place>,
     /// For each place of the grid the cell that states there belong to: its own or the nearest.
     owners: Vec<usize>,
 }
@@ -165,7 +166,7 @@ struct Cells {
 impl Cells {
     fn new() -> Self {
         let centre = |place: usize| [place % SPAN, place / SPAN].map(|index| index as f64 * CELL);
-        let centres: Vec<Point> =
+        let centres: Vec<Place> =
             (0..SPAN * SPAN).map(centre).filter(|&centre| inside(centre)).collect();
         let nearest = |place: usize| {
             let gap = |cell: &usize| distance(centres[*cell], centre(place));
@@ -176,12 +177,12 @@ impl Cells {
         Self { centres, owners }
     }
 
-    fn of(&self, state: Point) -> usize {
+    fn of(&self, state: Place) -> usize {
         let [column, row] = state.map(|value| ((value / CELL + 0.5) as usize).min(SPAN - 1));
         self.owners[row * SPAN + column]
     }
 
-    fn near(&self, goal: Point) -> Vec<usize> {
+    fn near(&self, goal: Place) -> Vec<usize> {
         let within = |&cell: &usize| distance(self.centres[cell], goal) <= RADIUS;
         (0..self.centres.len()).filter(within).collect()
     }
@@ -218,7 +219,7 @@ fn process(world: &Pinwheel, cells: &Cells, discount: f64) -> Result<DecisionPro
     })
 }
 
-fn heading(action: usize) -> Point {
+fn heading(action: usize) -> Place {
     if action == DIRECTIONS {
         return [0.0; 2];
     }
@@ -227,7 +228,7 @@ fn heading(action: usize) -> Point {
 }
 
 /// The displacements that stand for the noise of a step, with weights that sum to one.
-fn noise() -> Vec<(Point, f64)> {
+fn noise() -> Vec<(Place, f64)> {
     let width = 2.0 * EXTENT / INTERVALS as f64;
     let middles = (0..INTERVALS).map(|index| (index as f64 + 0.5) * width - EXTENT);
     let axis: Vec<(f64, f64)> =

@@ -19,6 +19,7 @@
 use std::ops::Range;
 
 use super::buckets::Buckets;
+use super::maze::Place;
 use super::{Environment, Episodes, Recording, Task};
 use crate::data::Dataset;
 use crate::error::Result;
@@ -51,13 +52,11 @@ const GOAL_CANDIDATES: usize = 10;
 /// The width of a bucket of the searches; any width gives the same answers.
 const BUCKET: f64 = 0.5;
 
-type Point = [f64; 2];
-
 struct Family {
     name: &'static str,
-    waypoints: &'static [Point],
+    waypoints: &'static [Place],
     /// Where the noise of its paths is greatest.
-    source: Point,
+    source: Place,
     paths: usize,
     /// Points of the moving average; a straight family has none.
     window: usize,
@@ -225,15 +224,15 @@ impl Roads {
 
     /// Where a step from state `index` aims: [`STRIDE`] away, toward the successor nearest to the
     /// state plus the action, displaced by noise.
-    fn aim(&self, index: usize, action: [f64; 2], draws: &mut Draws) -> Point {
+    fn aim(&self, index: usize, action: [f64; 2], draws: &mut Draws) -> Place {
         let here = self.state(index);
         let wish = plus(here, unit(action), 1.0);
         let there = plus(self.nearest_of(self.successors(index), wish), normal(draws), 1.0);
         plus(here, unit(minus(there, here)), STRIDE)
     }
 
-    fn nearest_of(&self, candidates: &[u32], place: Point) -> Point {
-        let squared = |point: Point| {
+    fn nearest_of(&self, candidates: &[u32], place: Place) -> Place {
+        let squared = |point: Place| {
             let [across, up] = minus(point, place);
             across * across + up * up
         };
@@ -353,7 +352,7 @@ impl Environment for Roads {
 
 /// Halves gaps until none is above 2, averages over `window` points with the ends repeated, keeps
 /// every third point and the last. A straight family (no window) keeps its waypoints.
-fn curve(waypoints: &[Point], window: usize) -> Vec<Point> {
+fn curve(waypoints: &[Place], window: usize) -> Vec<Place> {
     if window == 0 {
         return waypoints.to_vec();
     }
@@ -377,12 +376,12 @@ fn curve(waypoints: &[Point], window: usize) -> Vec<Point> {
 }
 
 /// One noisy path along a curve, leg after leg.
-fn path_along(curve: &[Point], source: Point, draws: &mut Draws) -> Vec<Point> {
+fn path_along(curve: &[Place], source: Place, draws: &mut Draws) -> Vec<Place> {
     let most = match curve.len() - 1 {
         1 => MOST_POINTS,
         legs => MOST_POINTS / legs + 1,
     };
-    let mut path: Vec<Point> = Vec::new();
+    let mut path: Vec<Place> = Vec::new();
     for &to in &curve[1..] {
         let from = path.last().copied().unwrap_or(curve[0]);
         path.extend(walk(from, to, source, most, draws));
@@ -392,7 +391,7 @@ fn path_along(curve: &[Point], source: Point, draws: &mut Draws) -> Vec<Point> {
 
 /// One noisy leg of at most `most` points: it heads for a place one beyond `to` and ends three points
 /// after coming within 0.5 of it.
-fn walk(from: Point, to: Point, source: Point, most: usize, draws: &mut Draws) -> Vec<Point> {
+fn walk(from: Place, to: Place, source: Place, most: usize, draws: &mut Draws) -> Vec<Place> {
     let mut place = plus(from, normal(draws), 0.1);
     let ahead = unit(minus(to, place));
     let goal = plus(to, ahead, 1.0);
@@ -423,25 +422,25 @@ fn sample(total: usize, count: usize, draws: &mut Draws) -> Vec<u32> {
     chosen
 }
 
-fn plus(base: Point, further: Point, times: f64) -> Point {
+fn plus(base: Place, further: Place, times: f64) -> Place {
     [base[0] + times * further[0], base[1] + times * further[1]]
 }
 
-fn minus(to: Point, from: Point) -> Point {
+fn minus(to: Place, from: Place) -> Place {
     plus(to, from, -1.0)
 }
 
-fn norm(vector: Point) -> f64 {
+fn norm(vector: Place) -> f64 {
     (vector[0] * vector[0] + vector[1] * vector[1]).sqrt()
 }
 
 /// The vector at length 1; a vector without a direction stays as it is.
-fn unit(vector: Point) -> Point {
+fn unit(vector: Place) -> Place {
     let length = norm(vector);
     if length > 0.0 { vector.map(|value| value / length) } else { vector }
 }
 
-fn normal(draws: &mut Draws) -> Point {
+fn normal(draws: &mut Draws) -> Place {
     [0; 2].map(|_| draws.normal())
 }
 
@@ -452,7 +451,7 @@ mod tests {
 
     use super::*;
     use crate::random::Purpose;
-    use crate::simulate::{Outcome, Paths, Policy, rollout};
+    use crate::simulate::{Controller, Outcome, Paths, rollout};
 
     static WORLD: LazyLock<Roads> = LazyLock::new(|| Roads::new(SEED));
 
@@ -491,7 +490,7 @@ mod tests {
     }
 
     /// For every state the fewest successors that lead to within the success radius of `goal`.
-    fn hops(backward: &[Vec<u32>], goal: Point) -> Vec<u32> {
+    fn hops(backward: &[Vec<u32>], goal: Place) -> Vec<u32> {
         let near = |&state: &usize| norm(minus(WORLD.state(state), goal)) <= WORLD.radius();
         let mut open: VecDeque<usize> = (0..WORLD.states()).filter(near).collect();
         let mut hops = vec![u32::MAX; WORLD.states()];
@@ -525,7 +524,7 @@ mod tests {
                 ([0, 1].map(|axis| task.goal[axis].to_bits()), hops(&backward, place(&task.goal)))
             })
             .collect();
-        let directions: Vec<Point> = (0..16)
+        let directions: Vec<Place> = (0..16)
             .map(|part| std::f64::consts::TAU * f64::from(part) / 16.0)
             .map(|angle| [angle.cos(), angle.sin()])
             .collect();
@@ -534,7 +533,7 @@ mod tests {
             for (action, (seen, goal)) in actions.chunks_exact_mut(2).zip(rows) {
                 let field = &fields[&[goal[0].to_bits(), goal[1].to_bits()]];
                 let state = WORLD.states.nearest(place(seen)) as usize;
-                let led = |direction: &Point| {
+                let led = |direction: &Place| {
                     let wish = plus(WORLD.state(state), *direction, 1.0);
                     let next = WORLD.nearest_of(WORLD.successors(state), wish);
                     field[WORLD.states.nearest(next) as usize]
@@ -547,7 +546,7 @@ mod tests {
         let mut random = |_: &[f32], _: &[f32], actions: &mut [f32]| {
             actions.fill_with(|| draws.normal() as f32);
         };
-        let share = |policy: &mut Policy<'_>| {
+        let share = |policy: &mut Controller<'_>| {
             let outcomes = rollout(&*WORLD, &tasks, 1_000, Paths::Forget, policy);
             outcomes.iter().filter(|outcome| outcome.reached).count() as f64 / 60.0
         };

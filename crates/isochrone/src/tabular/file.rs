@@ -1,4 +1,4 @@
-//! A small world from a file: TOML or JSON, by extension → [`World`].
+//! A small world from a file: TOML or JSON, by extension → [`TabularWorld`].
 //!
 //! `discount` (a number), `states` (optional, their names in order) and `transitions`, a list of
 //! `{ from, action, to, probability }`. States and actions are names or numbers; a number counts
@@ -14,7 +14,7 @@ use serde::de::IgnoredAny;
 
 use super::chain::Chain;
 use super::matrix::Matrix;
-use super::names::{Names, Scalar, nth};
+use super::names::{Label, Names, nth};
 use super::process::{DecisionProcess, Transition};
 use crate::error::{Error, Result, nearest};
 
@@ -32,7 +32,7 @@ const TRANSITION_KEYS: [&str; 4] = ["from", "action", "to", "probability"];
 
 /// A world read from a file, with the names its states and actions have there.
 #[derive(Debug, Clone, PartialEq)]
-pub struct World {
+pub struct TabularWorld {
     /// The names of the states, in order.
     pub states: Vec<String>,
     /// The names of the actions, in order; none for a chain.
@@ -50,7 +50,7 @@ pub enum Dynamics {
     Process(DecisionProcess),
 }
 
-impl World {
+impl TabularWorld {
     /// The discount γ, in (0, 1).
     pub fn discount(&self) -> f64 {
         match &self.dynamics {
@@ -73,7 +73,7 @@ impl World {
 /// # Errors
 /// Names the file, the transition and the way out: unknown keys and names, probabilities that do
 /// not sum to one, states that lead nowhere, files and worlds that are too large.
-pub fn read(path: &Path, discount: Option<f64>) -> Result<World> {
+pub fn read(path: &Path, discount: Option<f64>) -> Result<TabularWorld> {
     let text = read_text(path)?;
     let document = match path.extension().and_then(|extension| extension.to_str()) {
         Some("toml") => toml::from_str(&text).map_err(|error| {
@@ -115,8 +115,8 @@ fn one_line(text: &str) -> String {
 /// The file as it stands, before anything is believed.
 #[derive(Deserialize)]
 struct Document {
-    discount: Option<Scalar>,
-    states: Option<Vec<Scalar>>,
+    discount: Option<Label>,
+    states: Option<Vec<Label>>,
     #[serde(default)]
     transitions: Vec<Entry>,
     #[serde(flatten)]
@@ -126,16 +126,16 @@ struct Document {
 /// One transition as it stands.
 #[derive(Deserialize)]
 struct Entry {
-    from: Option<Scalar>,
-    action: Option<Scalar>,
-    to: Option<Scalar>,
-    probability: Option<Scalar>,
+    from: Option<Label>,
+    action: Option<Label>,
+    to: Option<Label>,
+    probability: Option<Label>,
     #[serde(flatten)]
     unknown: BTreeMap<String, IgnoredAny>,
 }
 
 impl Document {
-    fn world(self, discount: Option<f64>) -> Result<World> {
+    fn world(self, discount: Option<f64>) -> Result<TabularWorld> {
         refuse_unknown(&self.unknown, &KEYS, "")?;
         let discount = self.discount(discount)?;
         if self.transitions.is_empty() {
@@ -164,7 +164,7 @@ impl Document {
                 &transitions,
             )?),
         };
-        Ok(World {
+        Ok(TabularWorld {
             states: states.names,
             actions: actions.map_or(Vec::new(), |a| a.names),
             dynamics,
@@ -187,8 +187,8 @@ impl Document {
     /// The labels that `choose` picks from every transition, with the transition's place.
     fn labels<'a, const N: usize>(
         &'a self,
-        choose: impl Fn(&'a Entry) -> [&'a Option<Scalar>; N],
-    ) -> impl Iterator<Item = (usize, &'a Scalar)> {
+        choose: impl Fn(&'a Entry) -> [&'a Option<Label>; N],
+    ) -> impl Iterator<Item = (usize, &'a Label)> {
         let labelled = self.transitions.iter().enumerate();
         labelled.flat_map(move |(place, entry)| {
             choose(entry).into_iter().flatten().map(move |label| (place, label))
@@ -215,7 +215,7 @@ impl Document {
         let entries = self.transitions.iter().enumerate();
         entries
             .map(|(place, entry)| {
-                let state = |label: &Option<Scalar>, key: &str| match label {
+                let state = |label: &Option<Label>, key: &str| match label {
                     Some(label) => states.index(label, place, "state"),
                     None => Err(Error::input(format!("{} has no `{key}`", nth(place)))
                         .hint("a transition is `{ from = \"a\", to = \"b\", probability = 1.0 }`")),
@@ -292,14 +292,14 @@ mod tests {
     use super::*;
     use crate::tabular::steps;
 
-    fn read_as(name: &str, text: &str) -> Result<World> {
+    fn read_as(name: &str, text: &str) -> Result<TabularWorld> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
         read(&path, None)
     }
 
-    fn toml(text: &str) -> Result<World> {
+    fn toml(text: &str) -> Result<TabularWorld> {
         read_as("world.toml", text)
     }
 

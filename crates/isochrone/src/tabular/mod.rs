@@ -21,7 +21,7 @@ mod successors;
 mod theory;
 
 pub use chain::{Chain, FirstOffset};
-pub use file::{Dynamics, World, read};
+pub use file::{Dynamics, TabularWorld, read};
 pub use matrix::{Matrix, TriangleAudit};
 pub use process::{DecisionProcess, Transition};
 

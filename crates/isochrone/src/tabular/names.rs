@@ -14,14 +14,14 @@ use crate::error::{Error, Result, nearest};
 /// One value of the file: a number, a name, or something that is neither.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Scalar {
+pub(super) enum Label {
     Integer(u64),
     Number(f64),
     Text(String),
     Other(IgnoredAny),
 }
 
-impl fmt::Display for Scalar {
+impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(integer) => write!(f, "{integer}"),
@@ -32,7 +32,7 @@ impl fmt::Display for Scalar {
     }
 }
 
-impl Scalar {
+impl Label {
     pub(super) fn number(&self) -> Option<f64> {
         match self {
             Self::Integer(integer) => Some(*integer as f64),
@@ -52,11 +52,11 @@ pub(super) struct Names {
 
 impl Names {
     /// The names that the file lists under `states`.
-    pub(super) fn given(states: &[Scalar], most: usize) -> Result<Self> {
+    pub(super) fn given(states: &[Label], most: usize) -> Result<Self> {
         check_count(states.len(), "state", most)?;
         let mut names = Self { names: Vec::new(), numbers: BTreeMap::new(), counted: true };
         for (place, state) in states.iter().enumerate() {
-            let Scalar::Text(name) = state else {
+            let Label::Text(name) = state else {
                 return Err(Error::input(format!(
                     "name {} of `states` is `{state}`, expected a text",
                     place + 1
@@ -71,7 +71,7 @@ impl Names {
 
     /// Names in the order they are met; numbers in numerical order.
     pub(super) fn found<'a>(
-        labels: impl Iterator<Item = (usize, &'a Scalar)>,
+        labels: impl Iterator<Item = (usize, &'a Label)>,
         kind: &str,
         most: usize,
     ) -> Result<Self> {
@@ -79,17 +79,17 @@ impl Names {
         let mut integers = Vec::new();
         for (place, label) in labels {
             let mixed = match label {
-                Scalar::Integer(integer) => {
+                Label::Integer(integer) => {
                     if names.add(integer.to_string()) {
                         integers.push(*integer);
                     }
                     integers.len() < names.names.len()
                 }
-                Scalar::Text(name) => {
+                Label::Text(name) => {
                     names.add(name.clone());
                     !integers.is_empty()
                 }
-                Scalar::Number(_) | Scalar::Other(_) => {
+                Label::Number(_) | Label::Other(_) => {
                     return Err(not_a_label(label, place, kind));
                 }
             };
@@ -125,26 +125,26 @@ impl Names {
     }
 
     /// The number of the state or action that transition `place` calls `label`.
-    pub(super) fn index(&self, label: &Scalar, place: usize, kind: &str) -> Result<usize> {
+    pub(super) fn index(&self, label: &Label, place: usize, kind: &str) -> Result<usize> {
         let found = match label {
-            Scalar::Integer(integer) if self.counted => {
+            Label::Integer(integer) if self.counted => {
                 usize::try_from(*integer).ok().filter(|&number| number < self.names.len())
             }
-            Scalar::Integer(_) | Scalar::Text(_) => self.numbers.get(&label.to_string()).copied(),
-            Scalar::Number(_) | Scalar::Other(_) => return Err(not_a_label(label, place, kind)),
+            Label::Integer(_) | Label::Text(_) => self.numbers.get(&label.to_string()).copied(),
+            Label::Number(_) | Label::Other(_) => return Err(not_a_label(label, place, kind)),
         };
         found.ok_or_else(|| {
             let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
             let unknown = Error::input(format!("{} knows no {kind} `{label}`", nth(place)));
             unknown.hint(match label {
-                Scalar::Integer(_) => format!("`states` has {}, counted from 0", names.len()),
+                Label::Integer(_) => format!("`states` has {}, counted from 0", names.len()),
                 _ => nearest(&label.to_string(), &names),
             })
         })
     }
 }
 
-fn not_a_label(label: &Scalar, place: usize, kind: &str) -> Error {
+fn not_a_label(label: &Label, place: usize, kind: &str) -> Error {
     Error::input(format!(
         "the {kind} of {} is `{label}`, expected a name or a whole number from 0",
         nth(place)

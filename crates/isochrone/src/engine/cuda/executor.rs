@@ -3,17 +3,17 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::device::Gpu;
-use super::graph::{Graph, issue};
-use super::layout::{Layout, kernels};
-use super::machine::{Machine, Mark};
-use super::memory::{Block, Buffer, Places, Share};
+use super::graph::{CudaGraph, issue};
+use super::layout::{DeviceLayout, kernels};
+use super::machine::{Machine, Marker};
+use super::memory::{Buffer, Places, ReplicaMemory, Share};
 use super::optimizer::{self, Optimizer, OptimizerPlaces};
 use super::products::{Precision, Products};
 use super::queue::{Launch, Of, Work};
-use super::sampler::{self, Batches, Drawing};
+use super::sampler::{self, Batches, DeviceSampler};
 use super::tiles::{self, Rules};
 use crate::data::sampler::Sampler;
-use crate::engine::plan::Plan;
+use crate::engine::plan::UpdatePlan;
 use crate::engine::{ArenaId, Program};
 use crate::error::Result;
 
@@ -28,24 +28,24 @@ const ADAM: Of = ("adam", "");
 /// Runs a program on a GPU, once for every seed.
 pub struct CudaExecutor {
     pub(super) program: Program<f32>,
-    pub(super) plans: Vec<Plan>,
+    pub(super) plans: Vec<UpdatePlan>,
     /// By plan and number of updates.
-    graphs: HashMap<(usize, u64), Graph>,
+    graphs: HashMap<(usize, u64), CudaGraph>,
     pub(super) products: Products,
-    pub(super) layout: Layout,
+    pub(super) layout: DeviceLayout,
     pub(super) places: OptimizerPlaces,
     optimizer: Optimizer,
     pub(super) batches: Batches,
-    drawing: Drawing,
-    held_out: Option<Drawing>,
-    pub(super) block: Block,
+    drawing: DeviceSampler,
+    held_out: Option<DeviceSampler>,
+    pub(super) block: ReplicaMemory,
     /// The memory of all replicas, as much of it as one launch reaches over.
     shares: Vec<Share>,
     note: Option<String>,
     /// The step on the GPU's clock, once the queue is done.
     step: u64,
     /// Places in the queue that the GPU has perhaps not reached, and updates after the last of them.
-    marks: VecDeque<Mark>,
+    marks: VecDeque<Marker>,
     unmarked: u64,
     pub(super) machine: Machine,
 }
@@ -71,27 +71,27 @@ impl CudaExecutor {
     ) -> Result<Self> {
         let mut places = Places::default();
         let optimizer_places = OptimizerPlaces::new(&mut places, &program);
-        let layout = Layout::new(&mut places, &program, seeds.len())?;
+        let layout = DeviceLayout::new(&mut places, &program, seeds.len())?;
         let columns = (0..program.layout().columns().len())
             .map(|at| program.column_of(at).map_or(Buffer::NONE, |value| layout.values[value.id]));
         let batches = Batches::new(&mut places, training, columns.collect(), program.batch_size());
         places.countable()?;
         let (machine, note) = Machine::new(gpu, &sources(&program)?)?;
-        let block = Block::new(&machine, &places, seeds.len())?;
+        let block = ReplicaMemory::new(&machine, &places, seeds.len())?;
         let loss = |pass: &crate::engine::program::Pass| layout.values[pass.loss.id];
         let mut executor = Self {
             plans: Vec::new(),
             graphs: HashMap::new(),
             products: Products::new(precision)?,
             optimizer: Optimizer::new(&machine, &program, loss)?,
-            drawing: Drawing::new(&machine, training, &batches)?,
+            drawing: DeviceSampler::new(&machine, training, &batches)?,
             held_out: held_out
-                .map(|sampler| Drawing::new(&machine, sampler, &batches))
+                .map(|sampler| DeviceSampler::new(&machine, sampler, &batches))
                 .transpose()?,
             layout,
             places: optimizer_places,
             batches,
-            shares: block.shares(Block::at_once(&places, seeds.len())),
+            shares: block.shares(ReplicaMemory::at_once(&places, seeds.len())),
             block,
             note,
             step: 0,
@@ -142,7 +142,7 @@ impl CudaExecutor {
 
     /// Bytes of the GPU's memory held by buffers and data.
     pub fn bytes(&self) -> usize {
-        let held_out = self.held_out.as_ref().map_or(0, Drawing::bytes);
+        let held_out = self.held_out.as_ref().map_or(0, DeviceSampler::bytes);
         self.block.bytes() + self.drawing.bytes() + held_out
     }
 
@@ -255,14 +255,14 @@ impl CudaExecutor {
     pub(super) fn plan(&mut self, step: u64, most: u64) -> (usize, u64) {
         let known = self.plans.iter().position(|plan| plan.serves(&self.program, step));
         let plan = known.unwrap_or_else(|| {
-            self.plans.push(Plan::new(&self.program, step));
+            self.plans.push(UpdatePlan::new(&self.program, step));
             self.plans.len() - 1
         });
         let serves = |ahead: &u64| self.plans[plan].serves(&self.program, step + ahead);
         (plan, (0..most).take_while(serves).count() as u64)
     }
 
-    fn backward(&self, plan: &Plan, launches: &mut Vec<Launch>) -> Result<()> {
+    fn backward(&self, plan: &UpdatePlan, launches: &mut Vec<Launch>) -> Result<()> {
         let active = (0..self.program.passes.len()).filter(|&pass| plan.active[pass]);
         active.into_iter().try_for_each(|pass| {
             self.layout.backward(&self.program, &self.places.arenas, (plan, pass), launches)
@@ -299,15 +299,15 @@ impl CudaExecutor {
     }
 
     /// One graph of `count` updates by one plan.
-    fn capture(&mut self, plan: usize, count: u64) -> Result<Graph> {
+    fn capture(&mut self, plan: usize, count: u64) -> Result<CudaGraph> {
         let launches = self.launches(plan, count)?;
         self.graph(&launches)
     }
 
     /// A list whose products were prepared, as one graph.
-    pub(super) fn graph(&self, launches: &[Launch]) -> Result<Graph> {
+    pub(super) fn graph(&self, launches: &[Launch]) -> Result<CudaGraph> {
         let moves = self.places.moves();
-        Graph::capture(&self.machine, &self.shares, &self.products, (launches, &moves))
+        CudaGraph::capture(&self.machine, &self.shares, &self.products, (launches, &moves))
     }
 
     fn rules(&self) -> Rules {

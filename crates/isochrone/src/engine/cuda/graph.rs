@@ -80,7 +80,7 @@ pub(super) fn issue(
 const INVALIDATED: sys::CUresult = sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 
 /// A captured list, ready to run again and again.
-pub(super) struct Graph {
+pub(super) struct CudaGraph {
     graph: sys::CUgraph,
     ready: sys::CUgraphExec,
 }
@@ -89,7 +89,7 @@ pub(super) struct Graph {
 const TRIES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 
-impl Graph {
+impl CudaGraph {
     /// Captures `launches`, whose products were prepared; those that write numbers of `moves` go last
     /// where several can begin. Where several runs share a process, one that begins or ends (kernels
     /// are loaded, memory is given back) may break the captures of the others: they are tried again.
@@ -220,7 +220,7 @@ fn last_nodes(stream: sys::CUstream) -> Result<Vec<sys::CUgraphNode>> {
     }
 }
 
-impl Drop for Graph {
+impl Drop for CudaGraph {
     fn drop(&mut self) {
         // SAFETY: both handles are owned and destroyed once; a refusal leaves nothing to do.
         unsafe {

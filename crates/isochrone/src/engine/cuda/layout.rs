@@ -4,12 +4,12 @@ use super::arrangement::Arrangement;
 use super::memory::{Buffer, Places, Target};
 use super::optimizer::ArenaPlaces;
 use super::queue::{Bound, Kernels, Launch, Queue};
-use crate::engine::plan::{Plan, Visit};
+use crate::engine::plan::{UpdatePlan, Visit};
 use crate::engine::{Parameter, Program};
 use crate::error::{Error, Result};
 
 /// The places of all values, gradients and kept numbers.
-pub(super) struct Layout {
+pub(super) struct DeviceLayout {
     replicas: usize,
     stacks: Vec<Vec<usize>>,
     pub values: Vec<Buffer>,
@@ -30,7 +30,7 @@ pub(super) fn kernels(program: &Program<f32>, node: usize) -> Result<&dyn Kernel
     })
 }
 
-impl Layout {
+impl DeviceLayout {
     /// Takes places for every value, gradient and kept number of `program`, which runs `replicas` times
     /// side by side.
     ///
@@ -110,7 +110,7 @@ impl Layout {
         &self,
         program: &Program<f32>,
         arenas: &[ArenaPlaces],
-        plan: &Plan,
+        plan: &UpdatePlan,
         launches: &mut Vec<Launch>,
     ) -> Result<()> {
         for stack in &self.stacks {
@@ -130,7 +130,7 @@ impl Layout {
         &self,
         program: &Program<f32>,
         arenas: &[ArenaPlaces],
-        (plan, pass): (&Plan, usize),
+        (plan, pass): (&UpdatePlan, usize),
         launches: &mut Vec<Launch>,
     ) -> Result<()> {
         let mut written = Written::default();

@@ -1,26 +1,26 @@
 //! The launches of a program without a GPU, for tests: what would run, and with which arguments.
 
-use super::layout::Layout;
+use super::layout::DeviceLayout;
 use super::memory::Places;
 use super::optimizer::OptimizerPlaces;
 use super::products::Precision;
 use super::queue::{Launch, Work};
 use super::tiles::{self, Rules};
 use super::{Argument, Grid};
-use crate::engine::plan::Plan;
+use crate::engine::plan::UpdatePlan;
 use crate::engine::{Operation, Program};
 use crate::error::Result;
 
 /// A kernel's name, grid and arguments.
-pub(crate) type Listed = (&'static str, Grid, Vec<Argument>);
+pub(crate) type ListedLaunch = (&'static str, Grid, Vec<Argument>);
 
 /// The kernels that one forward and the backward of every pass launch at the first step, small
 /// products among them.
-pub(crate) fn listing(program: &Program<f32>) -> Result<Vec<Listed>> {
+pub(crate) fn listing(program: &Program<f32>) -> Result<Vec<ListedLaunch>> {
     let mut places = Places::default();
     let optimizer = OptimizerPlaces::new(&mut places, program);
-    let layout = Layout::new(&mut places, program, 1)?;
-    let (plan, mut launches) = (Plan::new(program, 0), Vec::new());
+    let layout = DeviceLayout::new(&mut places, program, 1)?;
+    let (plan, mut launches) = (UpdatePlan::new(program, 0), Vec::new());
     layout.forward(program, &optimizer.arenas, &plan, &mut launches)?;
     for pass in 0..program.passes.len() {
         layout.backward(program, &optimizer.arenas, (&plan, pass), &mut launches)?;

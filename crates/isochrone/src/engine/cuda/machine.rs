@@ -11,7 +11,7 @@ use cudarc::nvrtc::Ptx;
 
 use super::compiler;
 use super::device::Gpu;
-use super::memory::Memory;
+use super::memory::DeviceMemory;
 use crate::error::{Error, Result};
 
 /// A GPU, one queue on it and the kernels of a program.
@@ -23,9 +23,9 @@ pub(super) struct Machine {
 }
 
 /// A place in the queue.
-pub(super) struct Mark(CudaEvent);
+pub(super) struct Marker(CudaEvent);
 
-impl Mark {
+impl Marker {
     /// Waits until everything before it is done.
     pub fn wait(&self) -> Result<()> {
         self.0.synchronize().map_err(broken)
@@ -111,17 +111,17 @@ impl Machine {
     }
 
     /// Marks what is queued by now.
-    pub fn mark(&self) -> Result<Mark> {
+    pub fn mark(&self) -> Result<Marker> {
         // Who waits for it leaves its core to others.
         let blocking = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC;
-        self.stream.record_event(Some(blocking)).map(Mark).map_err(broken)
+        self.stream.record_event(Some(blocking)).map(Marker).map_err(broken)
     }
 
     /// Takes so many bytes, all zeros.
     ///
     /// # Errors
     /// The GPU has no room.
-    pub fn memory(&self, bytes: usize) -> Result<Memory> {
+    pub fn memory(&self, bytes: usize) -> Result<DeviceMemory> {
         let bytes = bytes.max(4);
         // SAFETY: the context is the thread's; the memory is owned by what is returned and cleared
         // before anyone reads it.
@@ -131,7 +131,7 @@ impl Machine {
             address
         };
         self.wait()?;
-        Ok(Memory { address, bytes, owner: self.context.clone() })
+        Ok(DeviceMemory { address, bytes, owner: self.context.clone() })
     }
 
     /// Makes sure that data of so many bytes fit, before they are brought into order.
@@ -152,7 +152,7 @@ impl Machine {
     }
 
     /// Takes memory with these numbers in it.
-    pub fn filled<T: Copy>(&self, numbers: &[T]) -> Result<Memory> {
+    pub fn filled<T: Copy>(&self, numbers: &[T]) -> Result<DeviceMemory> {
         let memory = self.memory(size_of_val(numbers))?;
         self.write(memory.address, numbers)?;
         Ok(memory)
@@ -166,7 +166,7 @@ impl Machine {
         }
         // The driver's own copy of numbers like these returns before they have arrived, and our stream
         // does not wait for its stream.
-        // SAFETY: callers pass an address inside a `Memory` with room for `numbers`; the copy is
+        // SAFETY: callers pass an address inside a `DeviceMemory` with room for `numbers`; the copy is
         // waited for before they can go.
         unsafe { result::memcpy_htod_async(address, numbers, self.stream()) }.map_err(broken)?;
         self.wait()

@@ -117,14 +117,14 @@ impl Places {
 }
 
 /// The memory of all replicas.
-pub(super) struct Block {
-    memory: Memory,
+pub(super) struct ReplicaMemory {
+    memory: DeviceMemory,
     /// Numbers between the parts of two replicas.
     pub stride: usize,
     pub replicas: usize,
 }
 
-impl Block {
+impl ReplicaMemory {
     /// Takes memory for `replicas` parts, all zeros.
     pub fn new(machine: &Machine, places: &Places, replicas: usize) -> Result<Self> {
         let stride = places.stride().max(ALIGNMENT);
@@ -177,13 +177,13 @@ impl Share {
 }
 
 /// A piece of the GPU's memory, given back when dropped.
-pub(super) struct Memory {
+pub(super) struct DeviceMemory {
     pub address: u64,
     pub bytes: usize,
     pub owner: std::sync::Arc<cudarc::driver::CudaContext>,
 }
 
-impl Drop for Memory {
+impl Drop for DeviceMemory {
     fn drop(&mut self) {
         let bound = self.owner.bind_to_thread();
         if bound.is_ok() && self.address != 0 {
@@ -214,9 +214,12 @@ mod tests {
     fn launches_reach_over_two_gibibytes_at_most_and_over_one_replica_at_least() {
         let mut places = Places::default();
         places.one(25 << 20);
-        assert_eq!([1, 8, 20, 64].map(|seeds| Block::at_once(&places, seeds)), [1, 8, 20, 20]);
+        assert_eq!(
+            [1, 8, 20, 64].map(|seeds| ReplicaMemory::at_once(&places, seeds)),
+            [1, 8, 20, 20]
+        );
         places.one(1 << 30);
-        assert_eq!(Block::at_once(&places, 8), 1);
+        assert_eq!(ReplicaMemory::at_once(&places, 8), 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::machine::{Grid, Machine};
-use super::memory::{Buffer, Memory, Places};
+use super::memory::{Buffer, DeviceMemory, Places};
 use super::queue::{Argument, Launch};
 use crate::engine::program::Pass;
 use crate::engine::{Adam, ArenaId, Parameters, Program, Schedule, Window};
@@ -142,8 +142,8 @@ fn pieces(parameters: &Parameters, arena: ArenaId) -> Vec<Range<usize>> {
 
 /// The rules by which arenas move.
 pub(super) struct Optimizer {
-    rules: Memory,
-    losses: Memory,
+    rules: DeviceMemory,
+    losses: DeviceMemory,
     /// (pass, arena, how), in the order of the rules.
     steps: Vec<(usize, ArenaId, Adam)>,
     passes: usize,

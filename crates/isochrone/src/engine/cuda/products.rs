@@ -10,7 +10,7 @@ use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
 
 use super::machine::Machine;
-use super::memory::{Buffer, Memory, Share, Target};
+use super::memory::{Buffer, DeviceMemory, Share, Target};
 use crate::engine::Product;
 use crate::error::{Error, Result};
 
@@ -79,15 +79,15 @@ type Key = ([usize; 3], Factor, Factor, Buffer, bool, Finish, Share);
 pub(super) struct Products {
     handle: sys::cublasLtHandle_t,
     pub precision: Precision,
-    plans: HashMap<Key, Plan>,
+    plans: HashMap<Key, ProductPlan>,
 }
 
 /// How one product is computed.
-struct Plan {
+struct ProductPlan {
     description: sys::cublasLtMatmulDesc_t,
     layouts: [sys::cublasLtMatrixLayout_t; 3],
     algorithm: sys::cublasLtMatmulAlgo_t,
-    room: Memory,
+    room: DeviceMemory,
 }
 
 /// The most room a product may ask for: 32 MiB.
@@ -147,7 +147,7 @@ impl Products {
         .map_err(broken)
     }
 
-    fn plan(&self, machine: &Machine, share: &Share, product: &Multiply) -> Result<Plan> {
+    fn plan(&self, machine: &Machine, share: &Share, product: &Multiply) -> Result<ProductPlan> {
         let Product { m, k, n } = product.shape;
         assert_eq!(product.left.buffer().length, m * k, "the left side of {:?}", product.shape);
         assert_eq!(product.right.buffer().length, k * n, "the right side of {:?}", product.shape);
@@ -163,7 +163,7 @@ impl Products {
         let layouts = [right, left, layout(share, n, m)?];
         let description = self.description(share, product)?;
         let (algorithm, bytes) = self.choose(share, product, description, layouts)?;
-        Ok(Plan { description, layouts, algorithm, room: machine.memory(bytes)? })
+        Ok(ProductPlan { description, layouts, algorithm, room: machine.memory(bytes)? })
     }
 
     fn description(&self, share: &Share, product: &Multiply) -> Result<sys::cublasLtMatmulDesc_t> {

@@ -1,7 +1,7 @@
 //! Draws batches on the GPU, from data that live there: the draws of `data/sampler.rs`.
 
 use super::machine::{Grid, Machine};
-use super::memory::{Buffer, Memory, Places};
+use super::memory::{Buffer, DeviceMemory, Places};
 use super::queue::{Argument, Launch};
 use crate::data::sampler::{Column, End, First, Rows, RowsId, Sampler, Tables};
 use crate::error::{Error, Result};
@@ -138,19 +138,19 @@ fn permuted(tables: &Tables<'_>) -> Vec<(usize, u32)> {
 }
 
 /// A dataset on the GPU and the tables to draw from it.
-pub(super) struct Drawing {
-    data: Memory,
-    choices: Memory,
-    purposes: Memory,
-    fillers: Memory,
+pub(super) struct DeviceSampler {
+    data: DeviceMemory,
+    choices: DeviceMemory,
+    purposes: DeviceMemory,
+    fillers: DeviceMemory,
     choice_count: usize,
     permuted: usize,
     widest: usize,
     column_count: usize,
-    held: Vec<Memory>,
+    held: Vec<DeviceMemory>,
 }
 
-impl Drawing {
+impl DeviceSampler {
     /// Copies the data of `sampler` to the GPU.
     ///
     /// # Errors
@@ -235,7 +235,7 @@ impl Drawing {
 
 /// Copies a dataset and its tables to the GPU: what networks see of every state, and the states as
 /// they were recorded where a column compares them.
-fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<Memory>)> {
+fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<DeviceMemory>)> {
     let dataset = tables.dataset;
     if let Some(path) = dataset.stays_in() {
         return Err(Error::memory("the data are too large for memory and stay in the file")

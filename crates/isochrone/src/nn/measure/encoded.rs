@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Copy, Latents, Measure, Pairs, View, read};
+use super::{Embedding, Latents, Measure, Pairs, View, read};
 use crate::engine::{ArenaId, Parameters};
 use crate::nn::{Head, HeadShape, Mlp, Network};
 
@@ -56,10 +56,12 @@ impl Encoded {
 }
 
 impl Measure for Encoded {
-    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Copy> {
+    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Embedding> {
         let stored = view.stored().into_iter();
         stored
-            .map(|action| Copy::same(self.latent, self.encode(view, &view.beside(states, action))))
+            .map(|action| {
+                Embedding::same(self.latent, self.encode(view, &view.beside(states, action)))
+            })
             .collect()
     }
 

@@ -137,14 +137,14 @@ impl Latents {
 
 /// States as one copy of a distance sees them.
 #[derive(Debug, Clone)]
-pub struct Copy {
+pub struct Embedding {
     /// As starts.
     pub from: Latents,
     /// As goals, where that differs.
     pub to: Option<Latents>,
 }
 
-impl Copy {
+impl Embedding {
     fn same(width: usize, numbers: Vec<f32>) -> Self {
         Self { from: Latents { width, numbers }, to: None }
     }
@@ -156,7 +156,7 @@ impl Copy {
 }
 
 /// How the copies of a distance become one.
-#[derive(Debug, Clone, std::marker::Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gather {
     /// Their mean.
     Mean,
@@ -165,7 +165,7 @@ pub enum Gather {
 }
 
 /// Which pairs of rows are measured.
-#[derive(Debug, Clone, std::marker::Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairs {
     /// All, start by start.
     All,
@@ -176,7 +176,7 @@ pub enum Pairs {
 /// Reads a trained distance. States are normalized; distances are in nats.
 pub trait Measure: Send + Sync {
     /// Embeds states, once for every copy of the distance.
-    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Copy>;
+    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Embedding>;
 
     /// Embeds states with the action taken in each as starts, once for every copy.
     fn start(&self, view: &View<'_>, states: &[f32], actions: &[f32]) -> Vec<Latents>;

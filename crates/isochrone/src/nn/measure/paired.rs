@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Copy, Gather, Latents, Measure, Pairs, View, read};
+use super::{Embedding, Gather, Latents, Measure, Pairs, View, read};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value};
 use crate::nn::{Head, HeadShape, Mlp, Network};
 use crate::ops::Extremum;
@@ -146,10 +146,10 @@ impl Paired {
 }
 
 impl Measure for Paired {
-    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Copy> {
+    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Embedding> {
         let critics = self.critics.iter();
         critics
-            .map(|critic| Copy { from: self.latents(view, &critic.state, states), to: None })
+            .map(|critic| Embedding { from: self.latents(view, &critic.state, states), to: None })
             .collect()
     }
 

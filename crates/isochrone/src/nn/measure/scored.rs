@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Copy, Latents, Measure, Pairs, View, for_pairs};
+use super::{Embedding, Latents, Measure, Pairs, View, for_pairs};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value};
 use crate::nn::{Mlp, Network};
 
@@ -104,7 +104,7 @@ impl Scored {
 }
 
 impl Measure for Scored {
-    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Copy> {
+    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Embedding> {
         let width = self.shape.latent;
         let goals = self.goal.infer(view.threads, view.numbers, states);
         let copy = |action: &[f32]| {
@@ -116,7 +116,7 @@ impl Measure for Scored {
                     goal.iter().copied().chain(std::iter::once(self.score(start, goal)))
                 })
                 .collect();
-            Copy { from, to: Some(Latents { width: width + 1, numbers }) }
+            Embedding { from, to: Some(Latents { width: width + 1, numbers }) }
         };
         view.stored().into_iter().map(copy).collect()
     }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Copy, Latents, Measure, Pairs, View, read};
+use super::{Embedding, Latents, Measure, Pairs, View, read};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value};
 use crate::nn::{Head, HeadShape, Mlp, Network};
 
@@ -81,8 +81,8 @@ impl Stepped {
 }
 
 impl Measure for Stepped {
-    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Copy> {
-        vec![Copy::same(self.latent, self.latents(view, states))]
+    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Embedding> {
+        vec![Embedding::same(self.latent, self.latents(view, states))]
     }
 
     fn start(&self, view: &View<'_>, states: &[f32], actions: &[f32]) -> Vec<Latents> {

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Copy, Latents, Measure, Pairs, View};
+use super::{Embedding, Latents, Measure, Pairs, View};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value};
 use crate::nn::{Mlp, Network};
 use crate::ops::to_sphere;
@@ -28,7 +28,7 @@ pub struct ValuedShape {
 }
 
 /// What the number of a value means.
-#[derive(Debug, Clone, std::marker::Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reading {
     /// Minus the discounted number of steps to go.
@@ -181,13 +181,13 @@ impl Valued {
 }
 
 impl Measure for Valued {
-    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Copy> {
+    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Embedding> {
         let goals = Latents { width: view.state_size, numbers: states.to_vec() };
         if !self.states.is_empty() {
-            return vec![Copy { from: goals, to: None }];
+            return vec![Embedding { from: goals, to: None }];
         }
         let stored = view.stored().into_iter();
-        let copy = |action: &[f32]| Copy {
+        let copy = |action: &[f32]| Embedding {
             from: Latents {
                 width: view.state_size + view.action_size,
                 numbers: view.beside(states, action),

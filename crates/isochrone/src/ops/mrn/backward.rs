@@ -10,7 +10,7 @@ use crate::engine::{Scalar, wide_kernel};
 /// What the backward half of all pairs reads. Rows of `shares`, `weights` and `picks` are `stride`
 /// long; those of the last two stand component by component.
 #[derive(Clone, Copy)]
-pub(super) struct Pairs<'a, T> {
+pub(super) struct BackwardPairs<'a, T> {
     pub shape: Mrn,
     /// Numbers from one row of pairs to the next.
     pub stride: usize,
@@ -26,7 +26,7 @@ pub(super) struct Pairs<'a, T> {
     pub picks: &'a [u32],
 }
 
-impl<'a, T> Pairs<'a, T> {
+impl<'a, T> BackwardPairs<'a, T> {
     /// The lanes of shares of a row.
     #[inline(always)]
     fn shares(&self, row: usize) -> &'a [[T; LANES]] {
@@ -95,7 +95,7 @@ wide_kernel! {
 wide_kernel! {
     /// Adds the gradient of consecutive starts, from row `first`: one scatter a pair for the maximum,
     /// sums along rows of pairs for the norm.
-    pub(super) fn starts_backward<T>(pairs: Pairs<'k, T>, first: usize, targets: &'k mut [T]) {
+    pub(super) fn starts_backward<T>(pairs: BackwardPairs<'k, T>, first: usize, targets: &'k mut [T]) {
         let (shape, width) = (pairs.shape, pairs.shape.width());
         for component in 0..shape.components {
             let start = component * (shape.maxima + shape.squares);
@@ -134,7 +134,7 @@ const GROUP: usize = 32;
 wide_kernel! {
     /// Adds the gradient of the ends in lanes `lane`: one scatter a pair for the maximum, sums down
     /// rows of pairs for the norm.
-    pub(super) fn ends_backward<T>(pairs: Pairs<'k, T>, lane: usize, targets: &'k mut [T]) {
+    pub(super) fn ends_backward<T>(pairs: BackwardPairs<'k, T>, lane: usize, targets: &'k mut [T]) {
         let (shape, width) = (pairs.shape, pairs.shape.width());
         let rows = pairs.from.len() / width;
         for component in 0..shape.components {

@@ -1,6 +1,6 @@
 //! A rectangle of the sheet with numbers along its sides: ticks at round numbers, labels, a frame.
 
-use super::drawing::{Align, Drawing, GREY, Ink, Point, TEXT};
+use super::drawing::{Align, Drawing, GREY, Ink, PagePoint, TEXT};
 use super::font;
 
 /// Pixels per em of the numbers at ticks.
@@ -14,9 +14,9 @@ const TICK: f64 = 4.0;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     /// The upper left corner.
-    pub(super) corner: Point,
+    pub(super) corner: PagePoint,
     /// Width and height.
-    pub(super) size: Point,
+    pub(super) size: PagePoint,
     /// The numbers at the left and right side.
     pub(super) horizontal: [f64; 2],
     /// The numbers at the lower and upper side.
@@ -32,7 +32,7 @@ pub(super) struct Tick {
 
 impl Frame {
     /// Where a pair of numbers lies on the sheet.
-    pub(super) fn place(&self, across: f64, up: f64) -> Point {
+    pub(super) fn place(&self, across: f64, up: f64) -> PagePoint {
         let share = |value: f64, [low, high]: [f64; 2]| (value - low) / (high - low);
         [
             self.corner[0] + self.size[0] * share(across, self.horizontal),
@@ -41,12 +41,12 @@ impl Frame {
     }
 
     /// Where a point of the plane lies on the sheet.
-    pub(super) fn point(&self, point: [f32; 2]) -> Point {
+    pub(super) fn point(&self, point: [f32; 2]) -> PagePoint {
         self.place(f64::from(point[0]), f64::from(point[1]))
     }
 
     /// Says whether a place of the sheet is inside, or at most half a pixel beside.
-    pub(super) fn holds(&self, point: Point) -> bool {
+    pub(super) fn holds(&self, point: PagePoint) -> bool {
         (0..2).all(|axis| {
             let inside = point[axis] - self.corner[axis];
             (-0.5..=self.size[axis] + 0.5).contains(&inside)

@@ -6,9 +6,9 @@
 //! nodes and below it at known ones, so that it hides no known node; under it the distance is
 //! continued by the mean of known neighbours.
 
-use super::super::{Field, Isochrones, contour};
+use super::super::{DistanceField, Isochrones, contour};
 use super::axes::{self, Frame, TICK_SIZE};
-use super::drawing::{Align, Drawing, GREY, Point, TEXT, WHITE};
+use super::drawing::{Align, Drawing, GREY, PagePoint, TEXT, WHITE};
 use super::{colour, font, geometry};
 
 /// The most bands.
@@ -27,14 +27,14 @@ const LEVEL_SIZE: f64 = 10.5;
 
 /// The bands all panels share.
 #[derive(Debug)]
-pub(super) struct Scale {
+pub(super) struct ColourScale {
     step: f64,
     count: usize,
     /// Whether some distance lies beyond the last band.
     open: bool,
 }
 
-impl Scale {
+impl ColourScale {
     pub(super) fn new(input: &Isochrones) -> Self {
         let ranges = input.panels.iter().filter_map(|panel| panel.distance.range());
         let largest = ranges.map(|range| f64::from(range[1])).fold(0.0, f64::max);
@@ -65,7 +65,12 @@ impl Scale {
 }
 
 /// Fills the map of a distance.
-pub(super) fn draw(drawing: &mut Drawing, frame: &Frame, distance: &Field, scale: &Scale) {
+pub(super) fn draw(
+    drawing: &mut Drawing,
+    frame: &Frame,
+    distance: &DistanceField,
+    scale: &ColourScale,
+) {
     let continued = continued(distance);
     for band in 0..scale.count {
         let level = match band {
@@ -89,13 +94,13 @@ pub(super) fn draw(drawing: &mut Drawing, frame: &Frame, distance: &Field, scale
     }
 }
 
-fn placed(frame: &Frame, rings: Vec<Vec<[f32; 2]>>) -> Vec<Vec<Point>> {
+fn placed(frame: &Frame, rings: Vec<Vec<[f32; 2]>>) -> Vec<Vec<PagePoint>> {
     let place = |ring: Vec<[f32; 2]>| ring.into_iter().map(|point| frame.point(point)).collect();
     rings.into_iter().map(place).collect()
 }
 
 /// The distance with its masked nodes filled from known neighbours, a few cells deep.
-fn continued(distance: &Field) -> Field {
+fn continued(distance: &DistanceField) -> DistanceField {
     let mut field = distance.clone();
     for value in field.values.iter_mut().filter(|value| !value.is_finite()) {
         *value = f32::NAN;
@@ -119,10 +124,10 @@ fn continued(distance: &Field) -> Field {
 }
 
 /// A smooth mask: above one half at masked nodes, below it at known ones.
-fn hidden(distance: &Field) -> Field {
+fn hidden(distance: &DistanceField) -> DistanceField {
     let indicator = |value: &f32| if value.is_finite() { 0.0 } else { 1.0 };
     let sharp: Vec<f32> = distance.values.iter().map(indicator).collect();
-    let mut smooth = Field { values: sharp.clone(), ..distance.clone() };
+    let mut smooth = DistanceField { values: sharp.clone(), ..distance.clone() };
     for _ in 0..SMOOTHED {
         let before = smooth.clone();
         for row in 0..before.rows {
@@ -142,7 +147,7 @@ fn hidden(distance: &Field) -> Field {
 }
 
 /// A node and its up to eight neighbours: weight (1, 2, 1) × (1, 2, 1), and value.
-fn around(field: &Field, column: usize, row: usize) -> impl Iterator<Item = (f32, f32)> {
+fn around(field: &DistanceField, column: usize, row: usize) -> impl Iterator<Item = (f32, f32)> {
     let near = |at: usize, count: usize| at.saturating_sub(1)..=(at + 1).min(count - 1);
     near(row, field.rows).flat_map(move |other_row| {
         near(column, field.columns).map(move |other_column| {
@@ -156,7 +161,7 @@ fn around(field: &Field, column: usize, row: usize) -> impl Iterator<Item = (f32
 }
 
 /// Draws the colour bar right of the last map.
-pub(super) fn bar(drawing: &mut Drawing, last: &Frame, scale: &Scale) {
+pub(super) fn bar(drawing: &mut Drawing, last: &Frame, scale: &ColourScale) {
     let left = last.right() + GAP;
     let height = last.size[1] / scale.count as f64;
     let level = |index: usize| last.bottom() - height * index as f64;
@@ -182,14 +187,14 @@ pub(super) fn bar(drawing: &mut Drawing, last: &Frame, scale: &Scale) {
 pub(super) fn exact(
     drawing: &mut Drawing,
     frame: &Frame,
-    exact: &Field,
+    exact: &DistanceField,
     levels: &[f32],
-    avoid: &[Point],
+    avoid: &[PagePoint],
 ) {
-    let mut taken: Vec<(Point, f64)> = avoid.iter().map(|place| (*place, 4.0)).collect();
+    let mut taken: Vec<(PagePoint, f64)> = avoid.iter().map(|place| (*place, 4.0)).collect();
     let mut labels = Vec::new();
     for &level in levels {
-        let lines: Vec<Vec<Point>> = placed(frame, exact.contours(level));
+        let lines: Vec<Vec<PagePoint>> = placed(frame, exact.contours(level));
         for line in &lines {
             drawing.line(line.clone(), 2.2, WHITE.opacity(0.5));
             drawing.dashes(line.clone(), 1.2, [5.0, 3.5], TEXT);
@@ -209,8 +214,13 @@ pub(super) fn exact(
 }
 
 /// A place on the longest line, or else on a shorter one, where a label covers nothing.
-fn spot(frame: &Frame, lines: &[Vec<Point>], width: f64, taken: &[(Point, f64)]) -> Option<Point> {
-    let mut lines: Vec<&Vec<Point>> = lines.iter().collect();
+fn spot(
+    frame: &Frame,
+    lines: &[Vec<PagePoint>],
+    width: f64,
+    taken: &[(PagePoint, f64)],
+) -> Option<PagePoint> {
+    let mut lines: Vec<&Vec<PagePoint>> = lines.iter().collect();
     lines.sort_by(|one, other| geometry::length(other).total_cmp(&geometry::length(one)));
     let shares = [0.5, 0.35, 0.65, 0.2, 0.8, 0.1, 0.9];
     let places = lines.into_iter().flat_map(|line| {
@@ -229,8 +239,8 @@ fn spot(frame: &Frame, lines: &[Vec<Point>], width: f64, taken: &[(Point, f64)])
 mod tests {
     use super::*;
 
-    fn half_masked() -> Field {
-        Field::from_fn([0.0, 1.0], [0.0, 1.0], 21, 21, |[x, _]| {
+    fn half_masked() -> DistanceField {
+        DistanceField::from_fn([0.0, 1.0], [0.0, 1.0], 21, 21, |[x, _]| {
             if x > 0.5 + 1e-6 { f32::NAN } else { 10.0 * x }
         })
         .unwrap()
@@ -241,13 +251,13 @@ mod tests {
         let rings = contour::rings(&hidden(&half_masked()), 0.5);
         let leftmost = rings.iter().flatten().map(|point| point[0]).fold(f32::INFINITY, f32::min);
         assert!((leftmost - 0.525).abs() < 1e-4, "{leftmost}");
-        let open = Field::from_fn([0.0, 1.0], [0.0, 1.0], 9, 9, |_| 1.0).unwrap();
+        let open = DistanceField::from_fn([0.0, 1.0], [0.0, 1.0], 9, 9, |_| 1.0).unwrap();
         assert!(contour::rings(&hidden(&open), 0.5).is_empty());
     }
 
     #[test]
     fn a_corridor_one_node_wide_is_not_hidden() {
-        let corridor = Field::from_fn([0.0, 1.0], [0.0, 1.0], 11, 11, |[x, _]| {
+        let corridor = DistanceField::from_fn([0.0, 1.0], [0.0, 1.0], 11, 11, |[x, _]| {
             if (x - 0.5).abs() < 0.01 { 1.0 } else { f32::NAN }
         })
         .unwrap();

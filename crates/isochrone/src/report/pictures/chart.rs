@@ -1,15 +1,15 @@
 //! The pictures with two axes: learning curves, and learned against exact steps.
 
-use super::super::{Calibration, Curves, Series, Spread, Summary};
+use super::super::{CalibrationChart, Curves, Series, Spread, Summary};
 use super::axes::{self, Frame, LABEL_SIZE, Tick};
 use super::colour::Stroke;
-use super::drawing::{Align, Drawing, Ink, Point, TEXT};
-use super::legend::{self, Entry, Key};
+use super::drawing::{Align, Drawing, Ink, PagePoint, TEXT};
+use super::legend::{self, Key, LegendEntry};
 use super::page::{MARGIN, Page};
 use super::{colour, font};
 
 /// Width and height of the frame of learning curves.
-const CURVES: Point = [620.0, 340.0];
+const CURVES: PagePoint = [620.0, 340.0];
 /// The side of the frame of a calibration.
 const SQUARE: f64 = 440.0;
 /// Pixels below a frame for its numbers and what they count.
@@ -38,7 +38,7 @@ struct Words<'a> {
 
 impl Chart {
     /// A frame for two ranges, horizontal and vertical, with at most so many ticks along each.
-    fn new(words: &Words, size: Point, ranges: [[f64; 2]; 2], most: [usize; 2]) -> Self {
+    fn new(words: &Words, size: PagePoint, ranges: [[f64; 2]; 2], most: [usize; 2]) -> Self {
         let [horizontal, vertical] = ranges;
         let (across, up) = (axes::ticks(horizontal, most[0]), axes::ticks(vertical, most[1]));
         let left = MARGIN + LABEL_SIZE + 8.0 + axes::room(&up);
@@ -49,7 +49,7 @@ impl Chart {
     }
 
     /// The sheet with a grid, before anything is drawn on it.
-    fn sheet(&self, entries: &[Entry]) -> Drawing {
+    fn sheet(&self, entries: &[LegendEntry]) -> Drawing {
         let legend = legend::height(entries, self.frame.size[0]);
         let mut drawing = self.page.sheet(self.frame.bottom() + BELOW + legend);
         self.frame.grid(&mut drawing, &self.horizontal, &self.vertical);
@@ -57,7 +57,7 @@ impl Chart {
     }
 
     /// Draws the frame over what was drawn, the names of the axes and the legend.
-    fn surround(&self, drawing: &mut Drawing, words: &Words, entries: &[Entry]) {
+    fn surround(&self, drawing: &mut Drawing, words: &Words, entries: &[LegendEntry]) {
         let frame = &self.frame;
         frame.draw(drawing, &self.horizontal, &self.vertical, true);
         let middle = [0, 1].map(|axis| frame.corner[axis] + 0.5 * frame.size[axis]);
@@ -95,7 +95,7 @@ pub(super) fn curves(input: &Curves) -> Drawing {
     };
     let chart = Chart::new(&words, CURVES, [horizontal, vertical], [8, 6]);
     let key = |index: usize| Key::Band(colour::stroke(index));
-    let entries: Vec<Entry> =
+    let entries: Vec<LegendEntry> =
         (0..).zip(&input.series).map(|(index, series)| (key(index), series.name.clone())).collect();
     let mut drawing = chart.sheet(&entries);
     references_of(&mut drawing, &chart.frame, input);
@@ -129,7 +129,8 @@ pub(super) fn curve(drawing: &mut Drawing, frame: &Frame, summary: &[Summary], s
     let line = |height: fn(&Summary) -> f64| {
         summary.iter().map(move |point| frame.place(point.step as f64, height(point)))
     };
-    let band: Vec<Point> = line(|point| point.low).chain(line(|point| point.high).rev()).collect();
+    let band: Vec<PagePoint> =
+        line(|point| point.low).chain(line(|point| point.high).rev()).collect();
     drawing.area(vec![band], ink.opacity(0.22));
     match (summary, dash) {
         ([_], _) => line(|point| point.mean).for_each(|at| drawing.disc(at, 3.5, ink)),
@@ -158,7 +159,7 @@ fn references_of(drawing: &mut Drawing, frame: &Frame, input: &Curves) {
 }
 
 /// Draws learned against exact steps; the input is checked.
-pub(super) fn calibration(input: &Calibration) -> Drawing {
+pub(super) fn calibration(input: &CalibrationChart) -> Drawing {
     let words = Words {
         title: &input.title,
         caption: &input.caption,
@@ -168,7 +169,7 @@ pub(super) fn calibration(input: &Calibration) -> Drawing {
     };
     let chart = Chart::new(&words, [SQUARE, SQUARE], steps(input), [6, 6]);
     let groups = [(&input.seen, "seen in one trajectory"), (&input.stitched, "stitched")];
-    let mut entries: Vec<Entry> = (0..)
+    let mut entries: Vec<LegendEntry> = (0..)
         .zip(groups)
         .filter(|(_, (pairs, _))| !pairs.is_empty())
         .map(|(index, (_, name))| (Key::Dot(colour::family(index)), name.to_owned()))
@@ -194,7 +195,7 @@ pub(super) fn calibration(input: &Calibration) -> Drawing {
 
 /// The ranges of exact and learned steps: one for both where they are alike, from zero where no
 /// number is below it.
-fn steps(input: &Calibration) -> [[f64; 2]; 2] {
+fn steps(input: &CalibrationChart) -> [[f64; 2]; 2] {
     let pairs = || input.seen.iter().chain(&input.stitched);
     let range = |axis: usize| {
         let [low, high] =
@@ -209,14 +210,14 @@ fn steps(input: &Calibration) -> [[f64; 2]; 2] {
     [[exact[0].min(learned[0]), wide]; 2]
 }
 
-fn fitted(input: &Calibration) -> String {
+fn fitted(input: &CalibrationChart) -> String {
     let sign = if input.intercept < 0.0 { '−' } else { '+' };
     let slope = format!("{:.2}", input.slope).replace('-', "−");
     format!("learned ≈ {slope} × exact {sign} {:.1}", input.intercept.abs())
 }
 
 /// The piece of a straight line that lies in the frame.
-fn straight(frame: &Frame, slope: f64, intercept: f64) -> Option<Vec<Point>> {
+fn straight(frame: &Frame, slope: f64, intercept: f64) -> Option<Vec<PagePoint>> {
     let ([left, right], [bottom, top]) = (frame.horizontal, frame.vertical);
     let crossing = |height: f64| (height - intercept) / slope;
     let (first, last) = match slope {

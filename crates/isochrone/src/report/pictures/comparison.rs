@@ -4,13 +4,13 @@ use super::super::{Comparison, Series, Spread};
 use super::axes::{self, Frame, LABEL_SIZE, Tick};
 use super::chart::{self, BELOW};
 use super::colour;
-use super::drawing::{Align, BLACK, Drawing, Point, TEXT};
-use super::legend::{self, Entry, Key};
+use super::drawing::{Align, BLACK, Drawing, PagePoint, TEXT};
+use super::legend::{self, Key, LegendEntry};
 use super::page::{MARGIN, Page};
 
 /// Width and height of a panel, and of one that stands alone.
-const PANEL: Point = [400.0, 260.0];
-const ALONE: Point = [620.0, 340.0];
+const PANEL: PagePoint = [400.0, 260.0];
+const ALONE: PagePoint = [620.0, 340.0];
 /// Panels in a row.
 const COLUMNS: usize = 2;
 /// Pixels per em of a panel's name, and the room above the panel for it.
@@ -32,7 +32,7 @@ pub(super) fn draw(input: &Comparison) -> Drawing {
     let caption = format!("{} {}", input.caption, chart::meaning(all, Spread::StandardError));
     let page = Page::new(width, &input.title, &caption);
     let names = input.names();
-    let entries: Vec<Entry> = (0..)
+    let entries: Vec<LegendEntry> = (0..)
         .zip(&names)
         .map(|(index, name)| (Key::Band(colour::stroke(index)), (*name).to_owned()))
         .collect();

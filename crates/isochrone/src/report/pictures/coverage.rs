@@ -4,7 +4,7 @@ use super::super::Coverage;
 use super::axes::{self, Frame, LABEL_SIZE};
 use super::colour;
 use super::drawing::{Align, Drawing, TEXT};
-use super::legend::{self, Entry, Key};
+use super::legend::{self, Key, LegendEntry};
 use super::page::{MARGIN, Page};
 
 /// Pixels of the longer side of the map.
@@ -48,7 +48,7 @@ fn shades(input: &Coverage) -> Vec<u32> {
     SHADES.into_iter().filter(|&least| least <= most.max(1)).collect()
 }
 
-fn entries(shades: &[u32]) -> Vec<Entry> {
+fn entries(shades: &[u32]) -> Vec<LegendEntry> {
     let name = |index: usize| match shades.get(index + 1) {
         Some(next) if next - 1 > shades[index] => format!("{} to {}", shades[index], next - 1),
         Some(_) => shades[index].to_string(),

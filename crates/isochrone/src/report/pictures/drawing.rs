@@ -1,7 +1,7 @@
 //! A drawing as a list of marks, in pixels from the upper left corner; both writers read it.
 
 /// Pixels right and down from the upper left corner.
-pub(super) type Point = [f64; 2];
+pub(super) type PagePoint = [f64; 2];
 
 /// A colour with its opacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +42,7 @@ pub(super) enum Align {
 /// A line of words; its point lies on the baseline.
 #[derive(Debug, Clone)]
 pub(super) struct Text {
-    pub(super) at: Point,
+    pub(super) at: PagePoint,
     pub(super) words: String,
     /// Pixels per em.
     pub(super) size: f64,
@@ -56,11 +56,11 @@ pub(super) struct Text {
 #[derive(Debug, Clone)]
 pub(super) enum Mark {
     /// Closed rings, filled where they wind around a point at least once.
-    Area { rings: Vec<Vec<Point>>, ink: Ink },
+    Area { rings: Vec<Vec<PagePoint>>, ink: Ink },
     /// A stroke with round joins, or dashes of (drawn, left out) pixels.
-    Line { points: Vec<Point>, width: f64, dash: Option<[f64; 2]>, ink: Ink },
+    Line { points: Vec<PagePoint>, width: f64, dash: Option<[f64; 2]>, ink: Ink },
     /// A filled disc.
-    Disc { centre: Point, radius: f64, ink: Ink },
+    Disc { centre: PagePoint, radius: f64, ink: Ink },
     /// A line of words.
     Text(Text),
 }
@@ -78,33 +78,38 @@ impl Drawing {
         Self { width: width.ceil() as u32, height: height.ceil() as u32, marks: Vec::new() }
     }
 
-    pub(super) fn area(&mut self, rings: Vec<Vec<Point>>, ink: Ink) {
+    pub(super) fn area(&mut self, rings: Vec<Vec<PagePoint>>, ink: Ink) {
         self.marks.push(Mark::Area { rings, ink });
     }
 
-    pub(super) fn rectangle(&mut self, [left, top]: Point, [width, height]: Point, ink: Ink) {
+    pub(super) fn rectangle(
+        &mut self,
+        [left, top]: PagePoint,
+        [width, height]: PagePoint,
+        ink: Ink,
+    ) {
         let (right, bottom) = (left + width, top + height);
         self.area(vec![vec![[left, top], [right, top], [right, bottom], [left, bottom]]], ink);
     }
 
-    pub(super) fn line(&mut self, points: Vec<Point>, width: f64, ink: Ink) {
+    pub(super) fn line(&mut self, points: Vec<PagePoint>, width: f64, ink: Ink) {
         self.marks.push(Mark::Line { points, width, dash: None, ink });
     }
 
-    pub(super) fn dashes(&mut self, points: Vec<Point>, width: f64, dash: [f64; 2], ink: Ink) {
+    pub(super) fn dashes(&mut self, points: Vec<PagePoint>, width: f64, dash: [f64; 2], ink: Ink) {
         self.marks.push(Mark::Line { points, width, dash: Some(dash), ink });
     }
 
-    pub(super) fn disc(&mut self, centre: Point, radius: f64, ink: Ink) {
+    pub(super) fn disc(&mut self, centre: PagePoint, radius: f64, ink: Ink) {
         self.marks.push(Mark::Disc { centre, radius, ink });
     }
 
-    pub(super) fn text(&mut self, at: Point, words: &str, size: f64, align: Align, ink: Ink) {
+    pub(super) fn text(&mut self, at: PagePoint, words: &str, size: f64, align: Align, ink: Ink) {
         let words = words.to_owned();
         self.marks.push(Mark::Text(Text { at, words, size, align, upward: false, ink }));
     }
 
-    pub(super) fn upward(&mut self, at: Point, words: &str, size: f64, ink: Ink) {
+    pub(super) fn upward(&mut self, at: PagePoint, words: &str, size: f64, ink: Ink) {
         let (words, align) = (words.to_owned(), Align::Middle);
         self.marks.push(Mark::Text(Text { at, words, size, align, upward: true, ink }));
     }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use ab_glyph::{Font, FontRef, OutlineCurve};
 
-use super::drawing::{Align, Point, Text};
+use super::drawing::{Align, PagePoint, Text};
 
 static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {
     FontRef::try_from_slice(include_bytes!("../../../assets/DejaVuSans-subset.ttf"))
@@ -44,7 +44,7 @@ pub(super) fn wrap(text: &str, size: f64, room: f64) -> Vec<String> {
 }
 
 /// The outlines of a text where it stands, as closed rings of pixels.
-pub(super) fn outlines(text: &Text) -> Vec<Vec<Point>> {
+pub(super) fn outlines(text: &Text) -> Vec<Vec<PagePoint>> {
     let scale = text.size / units_per_em();
     let mut pen = match text.align {
         Align::Start => 0.0,
@@ -54,7 +54,7 @@ pub(super) fn outlines(text: &Text) -> Vec<Vec<Point>> {
     let mut rings = Vec::new();
     for letter in text.words.chars() {
         let glyph = FONT.glyph_id(letter);
-        let place = |point: ab_glyph::Point| -> Point {
+        let place = |point: ab_glyph::Point| -> PagePoint {
             let (along, up) = (pen + f64::from(point.x) * scale, f64::from(point.y) * scale);
             match text.upward {
                 false => [text.at[0] + along, text.at[1] - up],
@@ -71,9 +71,9 @@ pub(super) fn outlines(text: &Text) -> Vec<Vec<Point>> {
 /// Adds a glyph's curves as rings of straight pieces; a curve that does not begin where the last
 /// one ended begins a ring.
 fn append(
-    rings: &mut Vec<Vec<Point>>,
+    rings: &mut Vec<Vec<PagePoint>>,
     curves: &[OutlineCurve],
-    place: impl Fn(ab_glyph::Point) -> Point,
+    place: impl Fn(ab_glyph::Point) -> PagePoint,
 ) {
     let mut end = None;
     for curve in curves {
@@ -86,7 +86,7 @@ fn append(
             rings.push(Vec::new());
         }
         end = controls.last().copied();
-        let controls: Vec<Point> = controls.into_iter().map(&place).collect();
+        let controls: Vec<PagePoint> = controls.into_iter().map(&place).collect();
         let pieces = if controls.len() == 2 { 1 } else { PIECES };
         if let Some(ring) = rings.last_mut() {
             ring.extend((0..pieces).map(|piece| bezier(&controls, piece as f64 / pieces as f64)));
@@ -95,10 +95,10 @@ fn append(
 }
 
 /// De Casteljau: halfway between halfway points, at any share of the way.
-fn bezier(controls: &[Point], share: f64) -> Point {
+fn bezier(controls: &[PagePoint], share: f64) -> PagePoint {
     let mut points = controls.to_vec();
     while points.len() > 1 {
-        let between = |pair: &[Point]| {
+        let between = |pair: &[PagePoint]| {
             [0, 1].map(|axis| pair[0][axis] + (pair[1][axis] - pair[0][axis]) * share)
         };
         points = points.windows(2).map(between).collect();

@@ -1,7 +1,7 @@
 //! A legend: keys and names that flow into rows of a given width.
 
 use super::colour::Stroke;
-use super::drawing::{Align, Drawing, Ink, Point, TEXT};
+use super::drawing::{Align, Drawing, Ink, PagePoint, TEXT};
 use super::{colour, font, geometry};
 
 /// Pixels per em of the names.
@@ -31,15 +31,15 @@ pub(super) enum Key {
 }
 
 /// A key and what it means.
-pub(super) type Entry = (Key, String);
+pub(super) type LegendEntry = (Key, String);
 
 /// The height of a legend that is `room` pixels wide.
-pub(super) fn height(entries: &[Entry], room: f64) -> f64 {
+pub(super) fn height(entries: &[LegendEntry], room: f64) -> f64 {
     flow(entries, room).last().map_or(0.0, |last| last[1] + ROW)
 }
 
 /// Draws a legend below and right of `corner`.
-pub(super) fn draw(drawing: &mut Drawing, corner: Point, entries: &[Entry], room: f64) {
+pub(super) fn draw(drawing: &mut Drawing, corner: PagePoint, entries: &[LegendEntry], room: f64) {
     for ((key, name), offset) in entries.iter().zip(flow(entries, room)) {
         let left = corner[0] + offset[0];
         let middle = corner[1] + offset[1] + 0.5 * ROW;
@@ -50,7 +50,7 @@ pub(super) fn draw(drawing: &mut Drawing, corner: Point, entries: &[Entry], room
 }
 
 /// Where each entry begins.
-fn flow(entries: &[Entry], room: f64) -> Vec<Point> {
+fn flow(entries: &[LegendEntry], room: f64) -> Vec<PagePoint> {
     let mut at = [0.0, 0.0];
     entries
         .iter()
@@ -66,7 +66,7 @@ fn flow(entries: &[Entry], room: f64) -> Vec<Point> {
         .collect()
 }
 
-fn symbol(drawing: &mut Drawing, [left, middle]: Point, key: Key) {
+fn symbol(drawing: &mut Drawing, [left, middle]: PagePoint, key: Key) {
     let ends = vec![[left, middle], [left + KEY, middle]];
     let centre = [left + 0.5 * KEY, middle];
     match key {

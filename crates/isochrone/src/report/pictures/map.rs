@@ -1,10 +1,10 @@
 //! The picture of isochrones: trajectories by family, and beside them learned distances as maps.
 
-use super::super::{Families, Field, Isochrones, Panel};
+use super::super::{DistanceField, Families, Isochrones, Panel};
 use super::axes::{self, Frame, Tick};
-use super::bands::{self, Scale};
-use super::drawing::{Align, BLACK, Drawing, Ink, Point, TEXT, WHITE};
-use super::legend::{self, Entry, Key};
+use super::bands::{self, ColourScale};
+use super::drawing::{Align, BLACK, Drawing, Ink, PagePoint, TEXT, WHITE};
+use super::legend::{self, Key, LegendEntry};
 use super::page::{MARGIN, Page};
 use super::{colour, geometry};
 
@@ -29,14 +29,14 @@ struct Layout {
     frames: Vec<Frame>,
     horizontal: Vec<Tick>,
     vertical: Vec<Tick>,
-    families: Vec<Entry>,
-    marks: Vec<Entry>,
+    families: Vec<LegendEntry>,
+    marks: Vec<LegendEntry>,
     bottom: f64,
 }
 
 /// Draws the whole picture; the input is checked.
 pub(super) fn draw(input: &Isochrones) -> Drawing {
-    let scale = Scale::new(input);
+    let scale = ColourScale::new(input);
     let layout = Layout::new(input, &scale);
     let mut drawing = layout.page.sheet(layout.bottom);
     let frame = layout.frames[0];
@@ -61,7 +61,7 @@ pub(super) fn draw(input: &Isochrones) -> Drawing {
 }
 
 impl Layout {
-    fn new(input: &Isochrones, scale: &Scale) -> Self {
+    fn new(input: &Isochrones, scale: &ColourScale) -> Self {
         let [horizontal, vertical] = world(&input.panels);
         let aspect = (vertical[1] - vertical[0]) / (horizontal[1] - horizontal[0]);
         let widest: f64 = match input.panels.len() {
@@ -112,7 +112,7 @@ impl Layout {
 
 /// The rectangle that holds every panel's field: horizontal and vertical range.
 fn world(panels: &[Panel]) -> [[f64; 2]; 2] {
-    let range = |low: fn(&Field) -> f32, high: fn(&Field) -> f32| {
+    let range = |low: fn(&DistanceField) -> f32, high: fn(&DistanceField) -> f32| {
         let fields = || panels.iter().map(|panel| &panel.distance);
         [
             fields().map(|field| f64::from(low(field))).fold(f64::INFINITY, f64::min),
@@ -123,7 +123,7 @@ fn world(panels: &[Panel]) -> [[f64; 2]; 2] {
 }
 
 /// The legends of the families, and of the marks on the other maps.
-fn entries(input: &Isochrones) -> (Vec<Entry>, Vec<Entry>) {
+fn entries(input: &Isochrones) -> (Vec<LegendEntry>, Vec<LegendEntry>) {
     let names = input.families.names.iter().enumerate();
     let families =
         names.map(|(index, name)| (Key::Arrow(colour::family(index)), name.clone())).collect();
@@ -138,13 +138,13 @@ fn entries(input: &Isochrones) -> (Vec<Entry>, Vec<Entry>) {
 }
 
 /// Draws thin lines in the colours of their families, and arrowheads along some of them.
-fn trajectories(drawing: &mut Drawing, frame: &Frame, families: &Families, goal: Point) {
+fn trajectories(drawing: &mut Drawing, frame: &Frame, families: &Families, goal: PagePoint) {
     let mut heads = Vec::new();
     for family in 0..families.names.len() {
         let of_family = |(index, _): &&(u8, Vec<[f32; 2]>)| usize::from(*index) == family;
         let all: Vec<_> = families.trajectories.iter().filter(of_family).collect();
         let stride = all.len().div_ceil(DRAWN).max(1);
-        let mut lines: Vec<Vec<Point>> = all
+        let mut lines: Vec<Vec<PagePoint>> = all
             .iter()
             .step_by(stride)
             .flat_map(|(_, points)| inside(frame, points))
@@ -170,11 +170,11 @@ fn trajectories(drawing: &mut Drawing, frame: &Frame, families: &Families, goal:
 }
 
 /// Arrowheads along the longest lines, none near another of the same family or under the star.
-fn arrows(lines: &[Vec<Point>], goal: Point) -> Vec<geometry::Station> {
+fn arrows(lines: &[Vec<PagePoint>], goal: PagePoint) -> Vec<geometry::Station> {
     let mut kept: Vec<geometry::Station> = Vec::new();
     let stations = lines.iter().flat_map(|line| geometry::stations(line, ARROWS));
     for station in stations {
-        let apart = |other: Point| geometry::distance(other, station.0);
+        let apart = |other: PagePoint| geometry::distance(other, station.0);
         if apart(goal) > CROWDED && kept.iter().all(|other| apart(other.0) >= 0.8 * ARROWS) {
             kept.push(station);
         }
@@ -183,12 +183,12 @@ fn arrows(lines: &[Vec<Point>], goal: Point) -> Vec<geometry::Station> {
 }
 
 /// The stretches of a line of the plane that lie in the frame.
-fn inside(frame: &Frame, points: &[[f32; 2]]) -> Vec<Vec<Point>> {
-    let places: Vec<Point> = points.iter().map(|point| frame.point(*point)).collect();
+fn inside(frame: &Frame, points: &[[f32; 2]]) -> Vec<Vec<PagePoint>> {
+    let places: Vec<PagePoint> = points.iter().map(|point| frame.point(*point)).collect();
     places
         .split(|place| !frame.holds(*place))
         .filter(|stretch| stretch.len() > 1)
-        .map(<[Point]>::to_vec)
+        .map(<[PagePoint]>::to_vec)
         .collect()
 }
 
@@ -216,7 +216,7 @@ fn goal(drawing: &mut Drawing, frame: &Frame, at: [f32; 2]) {
 }
 
 /// Places that a label must not cover.
-fn avoided(frame: &Frame, input: &Isochrones, panel: &Panel) -> Vec<Point> {
+fn avoided(frame: &Frame, input: &Isochrones, panel: &Panel) -> Vec<PagePoint> {
     let path = panel.path.iter().map(|point| frame.point(*point)).collect::<Vec<_>>();
     let stations = geometry::stations(&path, 4.0).into_iter().map(|(at, _)| at);
     stations.chain([frame.point(input.start), frame.point(input.goal)]).collect()

@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use self::drawing::Drawing;
-use super::{Calibration, Comparison, Coverage, Curves, Isochrones, Routes};
+use super::{CalibrationChart, Comparison, Coverage, Curves, Isochrones, Routes};
 use crate::Result;
 use crate::checkpoint::write_whole;
 
@@ -64,8 +64,8 @@ pub fn comparison(input: &Comparison, path_without_extension: &Path) -> Result<(
 ///
 /// # Errors
 ///
-/// What [`Calibration::check`] refuses, and a disk that refuses a file.
-pub fn calibration(input: &Calibration, path_without_extension: &Path) -> Result<()> {
+/// What [`CalibrationChart::check`] refuses, and a disk that refuses a file.
+pub fn calibration(input: &CalibrationChart, path_without_extension: &Path) -> Result<()> {
     input.check()?;
     save(&chart::calibration(input), path_without_extension)
 }

@@ -4,7 +4,7 @@
 //! pixel is exact. The share of a pixel that is covered, times the ink's opacity, is how much of
 //! the ink it takes. Strokes are the union of their segments and of discs at their joins.
 
-use super::drawing::{Drawing, Ink, Mark, Point};
+use super::drawing::{Drawing, Ink, Mark, PagePoint};
 use super::{font, geometry};
 use crate::{Error, Result};
 
@@ -62,7 +62,7 @@ fn paint(drawing: &Drawing) -> Sheet {
 
 impl Sheet {
     /// Fills what the rings, in pixels of the drawing, wind around.
-    fn fill(&mut self, rings: &[Vec<Point>], ink: Ink) {
+    fn fill(&mut self, rings: &[Vec<PagePoint>], ink: Ink) {
         let heights = || rings.iter().flatten().map(|point| point[1] * f64::from(SCALE));
         let top = heights().fold(f64::INFINITY, f64::min).max(0.0) as usize;
         let bottom = (heights().fold(0.0, f64::max).ceil() as usize).min(self.height);
@@ -85,7 +85,12 @@ impl Sheet {
 
     /// Where each scanline of the rows from `top` to `bottom` crosses a ring, from left to right,
     /// and in which direction.
-    fn crossings(&self, rings: &[Vec<Point>], top: usize, bottom: usize) -> Vec<Vec<(f32, i32)>> {
+    fn crossings(
+        &self,
+        rings: &[Vec<PagePoint>],
+        top: usize,
+        bottom: usize,
+    ) -> Vec<Vec<(f32, i32)>> {
         let (before, total) = (top * LINES, (bottom - top) * LINES);
         let mut crossings = vec![Vec::new(); total];
         let (across, down) = (f64::from(SCALE), f64::from(SCALE) * LINES as f64);

@@ -2,9 +2,9 @@
 
 use super::super::{Routed, Routes};
 use super::axes::{self, Frame, TICK_SIZE};
-use super::bands::{self, Scale};
+use super::bands::{self, ColourScale};
 use super::drawing::{Align, BLACK, Drawing, GREY, Ink, TEXT};
-use super::legend::{self, Entry, Key};
+use super::legend::{self, Key, LegendEntry};
 use super::page::{MARGIN, Page};
 use super::{colour, geometry};
 
@@ -37,10 +37,10 @@ pub(super) fn draw(input: &Routes) -> Drawing {
     let width = side.min(side / aspect);
     let size = [width, width * aspect];
     let scale = scale(input);
-    let room = scale.as_ref().map_or(0.0, Scale::room);
+    let room = scale.as_ref().map_or(0.0, ColourScale::room);
     let right = MARGIN + columns as f64 * (width + BETWEEN) - BETWEEN;
     let page = Page::new(right + room + MARGIN, &input.title, &input.caption);
-    let entries: Vec<Entry> =
+    let entries: Vec<LegendEntry> =
         vec![(Key::Dot(BLACK), "start".to_owned()), (Key::Star, "goal".to_owned())];
     let down = ABOVE + size[1];
     let below = page.top() + down * input.tasks.len().div_ceil(columns) as f64 + 10.0;
@@ -67,13 +67,19 @@ pub(super) fn draw(input: &Routes) -> Drawing {
 }
 
 /// The bands of all maps; none where no distance was learned.
-fn scale(input: &Routes) -> Option<Scale> {
+fn scale(input: &Routes) -> Option<ColourScale> {
     let fields = input.tasks.iter().filter_map(|task| task.distance.as_ref()?.range());
     let largest = fields.map(|range| f64::from(range[1])).reduce(f64::max)?;
-    Some(Scale::up_to(largest, None))
+    Some(ColourScale::up_to(largest, None))
 }
 
-fn map(drawing: &mut Drawing, frame: &Frame, input: &Routes, task: &Routed, scale: Option<&Scale>) {
+fn map(
+    drawing: &mut Drawing,
+    frame: &Frame,
+    input: &Routes,
+    task: &Routed,
+    scale: Option<&ColourScale>,
+) {
     if let (Some(distance), Some(scale)) = (&task.distance, scale) {
         bands::draw(drawing, frame, distance, scale);
     }
@@ -130,20 +136,20 @@ fn time(drawing: &mut Drawing, [left, top]: [f64; 2], longest: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::Field;
+    use super::super::super::DistanceField;
     use super::*;
     use crate::report::pictures::drawing::Mark;
 
     fn input(tasks: usize) -> Routes {
         let path: Vec<[f32; 2]> = (0..25).map(|step| [0.1 * step as f32, 1.0]).collect();
-        let task = |distance: Option<Field>| Routed {
+        let task = |distance: Option<DistanceField>| Routed {
             title: "task".into(),
             distance,
             goal: [3.0, 1.0],
             paths: vec![path.clone()],
         };
-        let field =
-            Field::from_fn([0.0, 4.0], [0.0, 2.0], 9, 5, |[x, _]| 10.0 * (4.0 - x)).unwrap();
+        let field = DistanceField::from_fn([0.0, 4.0], [0.0, 2.0], 9, 5, |[x, _]| 10.0 * (4.0 - x))
+            .unwrap();
         Routes {
             title: "a maze".into(),
             caption: "words".into(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::drawing::{Align, Drawing, Ink, Mark, Point, Text};
+use super::drawing::{Align, Drawing, Ink, Mark, PagePoint, Text};
 
 /// The document, from `<svg` to `</svg>`.
 pub(super) fn document(drawing: &Drawing) -> String {
@@ -62,7 +62,7 @@ fn words(text: &Text) -> String {
     )
 }
 
-fn path(points: &[Point]) -> String {
+fn path(points: &[PagePoint]) -> String {
     let mut path = String::new();
     for (index, point) in points.iter().enumerate() {
         let [across, down] = point.map(number);

@@ -3,7 +3,7 @@
 use std::f32::consts::{PI, TAU};
 use std::fs::{self, File};
 
-use super::super::{Families, Field, Panel, Reference, Series, Spread};
+use super::super::{DistanceField, Families, Panel, Reference, Series, Spread};
 use super::*;
 use crate::random::{Purpose, Stream};
 
@@ -20,8 +20,8 @@ fn ring_steps([x, y]: [f32; 2]) -> f32 {
     100.0 * (1.0 - y.atan2(x).rem_euclid(TAU) / TAU)
 }
 
-fn ring_field(bend: f32) -> Field {
-    Field::from_fn([-1.2, 1.2], [-1.2, 1.2], 121, 121, |[x, y]| {
+fn ring_field(bend: f32) -> DistanceField {
+    DistanceField::from_fn([-1.2, 1.2], [-1.2, 1.2], 121, 121, |[x, y]| {
         let steps = ring_steps([x, y]);
         steps + bend * (steps / 30.0).sin() * 6.0 + bend * 8.0 * (x.hypot(y) - 0.81)
     })
@@ -105,8 +105,9 @@ fn plane() -> Isochrones {
             ((index % 4) as u8, points.collect())
         })
         .collect();
-    let field =
-        |size: usize| Field::from_fn([0.0, 4.0], [-1.0, 1.0], 2 * size, size, steps).unwrap();
+    let field = |size: usize| {
+        DistanceField::from_fn([0.0, 4.0], [-1.0, 1.0], 2 * size, size, steps).unwrap()
+    };
     let path = (0..30).map(|step| {
         let share = step as f32 / 29.0;
         [0.3 + 2.9 * share, -0.2 + 0.8 * share - 1.6 * share * (1.0 - share)]
@@ -190,7 +191,7 @@ fn compared(panels: usize, series: u32) -> Comparison {
     }
 }
 
-fn calibrated() -> Calibration {
+fn calibrated() -> CalibrationChart {
     let mut draws = Stream::new(3, Purpose(903)).draws(0, 0);
     let mut pairs = |count: usize, low: f64, high: f64| -> Vec<[f32; 2]> {
         (0..count)
@@ -201,7 +202,7 @@ fn calibrated() -> Calibration {
             })
             .collect()
     };
-    Calibration {
+    CalibrationChart {
         title: "Learned and exact steps".into(),
         caption: "1000 pairs drawn evenly over the states of the ring; fitted by least squares."
             .into(),
@@ -364,7 +365,7 @@ fn empty_or_broken_inputs_are_errors_and_leave_no_file() {
     assert!(curves(&nothing, &path).is_err());
     let blank = Series { name: "a".into(), steps: Vec::new(), seeds: Vec::new() };
     assert!(curves(&Curves { series: vec![blank], ..learning() }, &path).is_err());
-    let nothing = Calibration { seen: Vec::new(), stitched: Vec::new(), ..calibrated() };
+    let nothing = CalibrationChart { seen: Vec::new(), stitched: Vec::new(), ..calibrated() };
     assert!(calibration(&nothing, &path).is_err());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let missing = folder.path().join("no folder").join("a");
@@ -374,7 +375,7 @@ fn empty_or_broken_inputs_are_errors_and_leave_no_file() {
 #[test]
 fn the_smallest_inputs_are_drawn() {
     let folder = tempfile::tempdir().unwrap();
-    let zero = Field::from_fn([0.0, 1.0], [0.0, 3.0], 2, 2, |_| 0.0).unwrap();
+    let zero = DistanceField::from_fn([0.0, 1.0], [0.0, 3.0], 2, 2, |_| 0.0).unwrap();
     let input = Isochrones {
         title: String::new(),
         caption: String::new(),
@@ -393,7 +394,7 @@ fn the_smallest_inputs_are_drawn() {
     let one = Series { name: "one".into(), steps: vec![0], seeds: vec![vec![0.0]] };
     let input = Curves { series: vec![one], references: Vec::new(), ..learning() };
     curves(&input, &folder.path().join("b")).unwrap();
-    let one = Calibration { seen: vec![[0.0, 0.0]], stitched: Vec::new(), ..calibrated() };
+    let one = CalibrationChart { seen: vec![[0.0, 0.0]], stitched: Vec::new(), ..calibrated() };
     calibration(&one, &folder.path().join("c")).unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6);
 }
