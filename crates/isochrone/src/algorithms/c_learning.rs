@@ -8,8 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ddpg::{AskingCritic, needs_policy};
-use super::policy::PolicyNet;
+use super::policy::{PolicyPass, need_policy};
 use super::{Algorithm, Phases, Problem, share_between};
 use crate::data::sampler::{Column, Layout, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
@@ -65,7 +64,7 @@ pub struct CLearning {
     shape: ValuedShape,
     critic: Valued,
     target: Valued,
-    policy: PolicyNet,
+    policy: PolicyPass,
 }
 
 impl CLearning {
@@ -75,10 +74,9 @@ impl CLearning {
     /// Choices that do not fit each other or the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
         problem.need_actions("c-learning")?;
-        needs_policy("c-learning", &config.extraction)?;
+        need_policy("c-learning", &config.extraction)?;
         config.optimizer.check("algorithm.optimizer")?;
         config.network.check("algorithm.network")?;
-        config.phases.check()?;
         share_between("algorithm.follow_rate", config.follow_rate)?;
         let Problem { steps, discount, .. } = problem;
         let shape = ValuedShape {
@@ -91,13 +89,7 @@ impl CLearning {
         let (critic, target) = (parameters.arena("critic"), parameters.arena("target"));
         let critic = Valued::new(parameters, critic, &shape, problem.sizes());
         let target = Valued::new(parameters, target, &shape, problem.sizes());
-        let policy = PolicyNet::new(
-            parameters,
-            (&config.policy, &config.extraction, config.policy_optimizer),
-            problem,
-            true,
-            config.phases.policy(problem.steps),
-        )?;
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, true)?;
         Ok(Self { config: config.clone(), steps, discount, shape, critic, target, policy })
     }
 }
@@ -119,8 +111,7 @@ impl Algorithm for CLearning {
         let arenas = [(self.critic.arena(), config.optimizer)];
         program.descend("critic", loss, &arenas, config.phases.critic(self.steps));
         program.follow(self.target.arena(), self.critic.arena(), config.follow_rate);
-        let critique = AskingCritic { critic: &self.critic, policy: &self.policy };
-        self.policy.declare(program, &critique, config.offsets);
+        self.policy.declare(program, &self.critic, config.offsets);
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {

@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::distance::DistanceNet;
-use super::policy::PolicyNet;
+use super::policy::PolicyPass;
 use super::{Algorithm, Critic, GoalAction, Phases, Problem};
 use crate::data::sampler::{Column, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
@@ -113,7 +113,7 @@ pub struct Cmd1 {
     steps: u64,
     distance: DistanceNet,
     potential: Option<Mlp>,
-    policy: PolicyNet,
+    policy: PolicyPass,
 }
 
 impl Cmd1 {
@@ -135,14 +135,7 @@ impl Cmd1 {
             let arena = parameters.arena("potential");
             Mlp::new(parameters, arena, &config.network, (problem.state_size, 1), 1.0)
         });
-        config.phases.check()?;
-        let policy = PolicyNet::new(
-            parameters,
-            (&config.policy, &config.extraction, config.policy_optimizer),
-            problem,
-            with_action,
-            config.phases.policy(problem.steps),
-        )?;
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
         Ok(Self { config: config.clone(), steps: problem.steps, distance, potential, policy })
     }
 }

@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::distance::DistanceNet;
-use super::policy::PolicyNet;
+use super::policy::PolicyPass;
 use super::{Algorithm, Critic, GoalAction, Phases, Problem, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{
@@ -128,7 +128,7 @@ pub struct Cmd2 {
     critic: Scored,
     distance: DistanceNet,
     multiplier: (ArenaId, Parameter),
-    policy: PolicyNet,
+    policy: PolicyPass,
 }
 
 impl Cmd2 {
@@ -164,14 +164,7 @@ impl Cmd2 {
         let critic = Scored::new(parameters, arenas, &critic, problem.sizes());
         let dual = parameters.arena("multiplier");
         let raw = parameters.add(dual, "raw", (1, 1), Initial::Constant(0.0));
-        config.phases.check()?;
-        let policy = PolicyNet::new(
-            parameters,
-            (&config.policy, &config.extraction, config.policy_optimizer),
-            problem,
-            with_action,
-            config.phases.policy(problem.steps),
-        )?;
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
         Ok(Self {
             config: config.clone(),
             steps: problem.steps,

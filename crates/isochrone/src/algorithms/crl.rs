@@ -8,12 +8,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::{Critique, PolicyNet};
+use super::policy::PolicyPass;
 use super::{Algorithm, Critic, Phases, Problem, counted, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
-use crate::extraction::Extraction;
+use crate::extraction::{Critique, Extraction};
 use crate::model::Learned;
 use crate::nn::{MeasureShape, Network, PolicyShape, Scored, ScoredShape};
 use crate::ops::Directions;
@@ -82,7 +82,7 @@ pub struct Crl {
     steps: u64,
     shape: ScoredShape,
     critic: Scored,
-    policy: PolicyNet,
+    policy: PolicyPass,
 }
 
 impl Crl {
@@ -93,7 +93,6 @@ impl Crl {
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
         config.optimizer.check("algorithm.optimizer")?;
         config.network.check("algorithm.network")?;
-        config.phases.check()?;
         positive("algorithm.temperature", config.temperature)?;
         counted("algorithm.latent", config.latent)?;
         let with_action = config.critic.with_action(problem.action_size);
@@ -108,13 +107,7 @@ impl Crl {
         };
         let arenas = (parameters.arena("start_encoder"), parameters.arena("goal_encoder"));
         let critic = Scored::new(parameters, arenas, &shape, problem.sizes());
-        let policy = PolicyNet::new(
-            parameters,
-            (&config.policy, &config.extraction, config.policy_optimizer),
-            problem,
-            with_action,
-            config.phases.policy(problem.steps),
-        )?;
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
         Ok(Self { config: config.clone(), steps: problem.steps, shape, critic, policy })
     }
 }
@@ -158,8 +151,13 @@ impl Critique for Crl {
         self.shape.with_action.then(|| self.minus_score(program, state, action, goal))
     }
 
-    fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
-        self.minus_score(program, state, state, goal)
+    fn from<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        (!self.shape.with_action).then(|| self.minus_score(program, state, state, goal))
     }
 }
 

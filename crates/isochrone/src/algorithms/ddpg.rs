@@ -9,12 +9,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::gciql::minus_least;
-use super::policy::{Critique, PolicyNet};
+use super::policy::{PolicyPass, need_policy};
 use super::{Algorithm, Phases, Problem, counted, positive, share_between};
-use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows, RowsId};
-use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
-use crate::error::{Error, Result};
+use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows};
+use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
+use crate::error::Result;
 use crate::extraction::{DdpgBc, Extraction};
 use crate::model::Learned;
 use crate::nn::{MeasureShape, Network, PolicyShape, Reading, Valued, ValuedShape};
@@ -78,7 +77,7 @@ pub struct Ddpg {
     shape: ValuedShape,
     critic: Valued,
     target: Valued,
-    policy: PolicyNet,
+    policy: PolicyPass,
 }
 
 impl Ddpg {
@@ -88,10 +87,9 @@ impl Ddpg {
     /// Choices that do not fit each other or the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
         problem.need_actions("ddpg")?;
-        needs_policy("ddpg", &config.extraction)?;
+        need_policy("ddpg", &config.extraction)?;
         config.optimizer.check("algorithm.optimizer")?;
         config.network.check("algorithm.network")?;
-        config.phases.check()?;
         config.goals.check("algorithm.goals")?;
         share_between("algorithm.follow_rate", config.follow_rate)?;
         counted("algorithm.critics", config.critics)?;
@@ -107,26 +105,11 @@ impl Ddpg {
         let (critic, target) = (parameters.arena("critic"), parameters.arena("target"));
         let critic = Valued::new(parameters, critic, &shape, problem.sizes());
         let target = Valued::new(parameters, target, &shape, problem.sizes());
-        let policy = PolicyNet::new(
-            parameters,
-            (&config.policy, &config.extraction, config.policy_optimizer),
-            problem,
-            true,
-            config.phases.policy(problem.steps),
-        )?;
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, true)?;
         let radius = config.radius.or(problem.radius).map(|radius| radius as f32);
         let config = config.clone();
         Ok(Self { config, steps, discount, radius, shape, critic, target, policy })
     }
-}
-
-/// Refuses to learn a critic that asks a policy without one.
-pub(super) fn needs_policy(name: &str, extraction: &Extraction) -> Result<()> {
-    if *extraction != Extraction::None {
-        return Ok(());
-    }
-    Err(Error::input(format!("`{name}` asks its policy what comes next, extraction is `none`"))
-        .hint("choose extraction `ddpg-bc` or `awr`"))
 }
 
 impl Algorithm for Ddpg {
@@ -152,8 +135,7 @@ impl Algorithm for Ddpg {
         let arenas = [(self.critic.arena(), config.optimizer)];
         program.descend("critic", loss, &arenas, config.phases.critic(self.steps));
         program.follow(self.target.arena(), self.critic.arena(), config.follow_rate);
-        let critique = AskingCritic { critic: &self.critic, policy: &self.policy };
-        self.policy.declare(program, &critique, config.offsets);
+        self.policy.declare(program, &self.critic, config.offsets);
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
@@ -162,30 +144,5 @@ impl Algorithm for Ddpg {
             distance: Some((shape, numbers(self.critic.arena()))),
             policy: self.policy.learned(numbers),
         }
-    }
-}
-
-/// A critic of actions; where none is given it asks the policy.
-pub(super) struct AskingCritic<'a> {
-    pub critic: &'a Valued,
-    pub policy: &'a PolicyNet,
-}
-
-impl Critique for AskingCritic<'_> {
-    fn after<T: Scalar>(
-        &self,
-        program: &mut Program<T>,
-        state: Value,
-        action: Value,
-        goal: RowsId,
-    ) -> Option<Value> {
-        let goal = program.column(Column::State(goal));
-        Some(minus_least(program, self.critic, state, action, goal))
-    }
-
-    fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
-        let action = self.policy.acting(program, state, goal);
-        let goal = program.column(Column::State(goal));
-        minus_least(program, self.critic, state, action, goal)
     }
 }

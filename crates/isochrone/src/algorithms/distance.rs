@@ -1,10 +1,10 @@
 //! What CMD-1 and CMD-2 share: one encoder whose quasimetric is the distance, and its pairs.
 
-use super::policy::Critique;
 use super::{GoalAction, Problem, positive};
 use crate::data::sampler::{Column, Layout, RowsId};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::{Error, Result};
+use crate::extraction::Critique;
 use crate::nn::{Encoded, EncodedShape, MeasureShape};
 
 /// A distance whose encoder sees states, or states and actions.
@@ -68,6 +68,19 @@ impl DistanceNet {
         self.encoder.head.pairwise(program, from, to)
     }
 
+    /// d((s, a), (g, a')) row by row; without actions the encoder sees none.
+    fn between<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        action: Value,
+        goal: RowsId,
+    ) -> Value {
+        let ends = self.ends(program, goal);
+        let starts = self.encode(program, state, action);
+        self.encoder.head.between(program, starts, ends)
+    }
+
     /// What was learned of the distance, whose scale is `temperature`.
     pub fn learned(
         &self,
@@ -87,16 +100,15 @@ impl Critique for DistanceNet {
         action: Value,
         goal: RowsId,
     ) -> Option<Value> {
-        self.with_action().then(|| {
-            let ends = self.ends(program, goal);
-            let starts = self.encode(program, state, action);
-            self.encoder.head.between(program, starts, ends)
-        })
+        self.with_action().then(|| self.between(program, state, action, goal))
     }
 
-    fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
-        let ends = self.ends(program, goal);
-        let starts = self.encode(program, state, state);
-        self.encoder.head.between(program, starts, ends)
+    fn from<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        (!self.with_action()).then(|| self.between(program, state, state, goal))
     }
 }

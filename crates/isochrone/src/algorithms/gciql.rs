@@ -9,11 +9,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::gcivl::ValueColumns;
-use super::policy::{Critique, PolicyNet};
+use super::policy::PolicyPass;
+use super::values::ValueColumns;
 use super::{Algorithm, Phases, Problem, counted, share_between};
-use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows, RowsId};
-use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
+use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows};
+use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
 use crate::extraction::{DdpgBc, Extraction};
 use crate::model::Learned;
@@ -77,7 +77,7 @@ pub struct Gciql {
     value: Valued,
     critic: Valued,
     target: Valued,
-    policy: PolicyNet,
+    policy: PolicyPass,
 }
 
 impl Gciql {
@@ -89,7 +89,6 @@ impl Gciql {
         problem.need_actions("gciql")?;
         config.optimizer.check("algorithm.optimizer")?;
         config.network.check("algorithm.network")?;
-        config.phases.check()?;
         config.goals.check("algorithm.goals")?;
         share_between("algorithm.expectile", config.expectile)?;
         share_between("algorithm.follow_rate", config.follow_rate)?;
@@ -111,13 +110,7 @@ impl Gciql {
         let value = add("value", &of_states);
         let critic = add("critic", &of_actions);
         let target = add("target", &of_actions);
-        let policy = PolicyNet::new(
-            parameters,
-            (&config.policy, &config.extraction, config.policy_optimizer),
-            problem,
-            true,
-            config.phases.policy(problem.steps),
-        )?;
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, true)?;
         let config = config.clone();
         Ok(Self { config, steps, discount, shape, value, critic, target, policy })
     }
@@ -152,7 +145,7 @@ impl Algorithm for Gciql {
         let arenas = [&self.value, &self.critic].map(|of| (of.arena(), config.optimizer));
         program.descend("critic", loss, &arenas, config.phases.critic(self.steps));
         program.follow(self.target.arena(), self.critic.arena(), config.follow_rate);
-        self.policy.declare(program, self, config.offsets);
+        self.policy.declare(program, &self.critic, config.offsets);
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
@@ -160,35 +153,4 @@ impl Algorithm for Gciql {
         let both = [self.value.arena(), self.critic.arena()].map(numbers).concat();
         Learned { distance: Some((shape, both)), policy: self.policy.learned(numbers) }
     }
-}
-
-impl Critique for Gciql {
-    fn after<T: Scalar>(
-        &self,
-        program: &mut Program<T>,
-        state: Value,
-        action: Value,
-        goal: RowsId,
-    ) -> Option<Value> {
-        let goal = program.column(Column::State(goal));
-        Some(minus_least(program, &self.critic, state, action, goal))
-    }
-
-    fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
-        let goal = program.column(Column::State(goal));
-        super::gcivl::minus_value(program, &self.value, state, goal)
-    }
-}
-
-/// −min_k Q_k(s, a, g), which falls as the goal comes near.
-pub(super) fn minus_least<T: Scalar>(
-    program: &mut Program<T>,
-    critic: &Valued,
-    state: Value,
-    action: Value,
-    goal: Value,
-) -> Value {
-    let values = critic.of_action(program, state, action, goal);
-    let least = program.extremum_of(Extremum::Least, &values);
-    program.weighted_sum(&[(-1.0, least)])
 }

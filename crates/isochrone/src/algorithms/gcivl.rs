@@ -9,15 +9,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::{Critique, PolicyNet};
+use super::policy::PolicyPass;
+use super::values::{ValueColumns, expectile_loss};
 use super::{Algorithm, Phases, Problem, counted, share_between};
-use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows, RowsId};
-use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
+use crate::data::sampler::{GoalMix, Offsets, Rows};
+use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
 use crate::extraction::{Awr, Extraction};
 use crate::model::Learned;
 use crate::nn::{MeasureShape, Network, PolicyShape, Reading, Valued, ValuedShape};
-use crate::ops::{Bootstrap, Extremum, Standardize, Term};
+use crate::ops::Standardize;
 
 /// The choices of GCIVL.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,7 +80,7 @@ pub struct Gcivl {
     shape: ValuedShape,
     value: Valued,
     target: Valued,
-    policy: PolicyNet,
+    policy: PolicyPass,
 }
 
 impl Gcivl {
@@ -90,7 +91,6 @@ impl Gcivl {
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
         config.optimizer.check("algorithm.optimizer")?;
         config.network.check("algorithm.network")?;
-        config.phases.check()?;
         config.goals.check("algorithm.goals")?;
         share_between("algorithm.expectile", config.expectile)?;
         share_between("algorithm.follow_rate", config.follow_rate)?;
@@ -106,13 +106,7 @@ impl Gcivl {
         let (value, target) = (parameters.arena("value"), parameters.arena("target"));
         let value = Valued::new(parameters, value, &shape, problem.sizes());
         let target = Valued::new(parameters, target, &shape, problem.sizes());
-        let policy = PolicyNet::new(
-            parameters,
-            (&config.policy, &config.extraction, config.policy_optimizer),
-            problem,
-            false,
-            config.phases.policy(problem.steps),
-        )?;
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, false)?;
         Ok(Self { config: config.clone(), steps, discount, shape, value, target, policy })
     }
 }
@@ -131,7 +125,7 @@ impl Algorithm for Gcivl {
         let arenas = [(self.value.arena(), config.optimizer)];
         program.descend("critic", loss, &arenas, config.phases.critic(self.steps));
         program.follow(self.target.arena(), self.value.arena(), config.follow_rate);
-        self.policy.declare(program, self, config.offsets);
+        self.policy.declare(program, &self.value, config.offsets);
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
@@ -141,86 +135,4 @@ impl Algorithm for Gcivl {
             policy: self.policy.learned(numbers),
         }
     }
-}
-
-impl Critique for Gcivl {
-    fn after<T: Scalar>(&self, _: &mut Program<T>, _: Value, _: Value, _: RowsId) -> Option<Value> {
-        None
-    }
-
-    fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
-        let goal = program.column(Column::State(goal));
-        minus_value(program, &self.value, state, goal)
-    }
-}
-
-/// The columns that a value's backup reads.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ValueColumns {
-    pub state: Value,
-    pub next: Value,
-    pub goal: Value,
-    pub reached: Value,
-}
-
-impl ValueColumns {
-    /// Declares them for goals of `rows`; a start that is its own goal has arrived.
-    pub fn declare<T: Scalar>(program: &mut Program<T>, rows: RowsId) -> Self {
-        let next = program.rows(Rows::Next);
-        Self {
-            state: program.column(Column::State(Layout::START)),
-            next: program.column(Column::State(next)),
-            goal: program.column(Column::State(rows)),
-            reached: program.column(Column::Reached(Layout::START, rows, None)),
-        }
-    }
-}
-
-/// −mean_k V_k(s, g), which falls as the goal comes near.
-pub(super) fn minus_value<T: Scalar>(
-    program: &mut Program<T>,
-    value: &Valued,
-    state: Value,
-    goal: Value,
-) -> Value {
-    let goal = value.goal(program, state, goal);
-    let values = value.of_state(program, state, goal);
-    mean(program, &values, -1.0)
-}
-
-fn mean<T: Scalar>(program: &mut Program<T>, values: &[Value], sign: f64) -> Value {
-    let share = sign / values.len() as f64;
-    let terms: Vec<(f64, Value)> = values.iter().map(|&value| (share, value)).collect();
-    program.weighted_sum(&terms)
-}
-
-/// Σ_k ℓ_κ(r + γ m V̄_k(s', g) − V_k(s, g); A): the loss of GCIVL's value, and of HIQL's.
-pub(super) fn expectile_loss<T: Scalar>(
-    program: &mut Program<T>,
-    (value, target): (&Valued, &Valued),
-    columns: ValueColumns,
-    (discount, expectile): (f64, f64),
-) -> Value {
-    let ValueColumns { state, next, goal, reached } = columns;
-    let read = |program: &mut Program<T>, of: &Valued, at: Value| {
-        let goal = of.goal(program, at, goal);
-        of.of_state(program, at, goal)
-    };
-    let form = Bootstrap { discount, held: false };
-    let ahead = read(program, target, next);
-    let least = program.extremum_of(Extremum::Least, &ahead);
-    let backed_up = program.bootstrap(form, least, reached);
-    let held = read(program, target, state);
-    let held = mean(program, &held, 1.0);
-    let advantage = program.weighted_sum(&[(1.0, backed_up), (-1.0, held)]);
-    let here = read(program, value, state);
-    let terms: Vec<Term> = here
-        .into_iter()
-        .zip(ahead)
-        .map(|(here, ahead)| {
-            let target = program.bootstrap(form, ahead, reached);
-            Term::new(1.0, program.expectile(here, target, advantage, expectile))
-        })
-        .collect();
-    program.combine(&terms)
 }

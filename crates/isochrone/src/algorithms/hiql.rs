@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::gcivl::{ValueColumns, expectile_loss, minus_value};
+use super::values::{ValueColumns, expectile_loss, minus_value};
 use super::{Algorithm, Choices, Phases, Problem, counted, positive, share_between};
 use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};

@@ -19,6 +19,7 @@ mod paired;
 mod policy;
 pub mod qrl;
 pub mod tmd;
+mod values;
 
 use serde::{Deserialize, Serialize};
 
@@ -225,9 +226,21 @@ trait Choices {
     }
 }
 
-/// Critics whose policy is taken from them by a chosen extraction.
+/// A config with `policy`, `extraction`, `policy_optimizer` and `phases`: its policy is taken from the
+/// critic by the chosen extraction.
 macro_rules! extracted {
     ($config:ty) => {
+        impl $config {
+            fn policy_choices(&self) -> $crate::algorithms::policy::PolicyChoices<'_> {
+                $crate::algorithms::policy::PolicyChoices {
+                    shape: &self.policy,
+                    extraction: &self.extraction,
+                    optimizer: self.policy_optimizer,
+                    phases: self.phases,
+                }
+            }
+        }
+
         impl $crate::algorithms::Choices for $config {
             fn extraction_mut(&mut self) -> Option<&mut $crate::extraction::Extraction> {
                 Some(&mut self.extraction)

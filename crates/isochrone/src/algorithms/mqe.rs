@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::paired::{PairedChoices, PairedNet};
-use super::policy::PolicyNet;
+use super::policy::PolicyPass;
 use super::{Algorithm, Critic, Phases, Problem, positive, up_to_one};
 use crate::data::sampler::{Column, End, First, Offsets, Rows, Waypoints};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
@@ -87,7 +87,7 @@ pub struct Mqe {
     steps: u64,
     discount: f64,
     distance: PairedNet,
-    policy: PolicyNet,
+    policy: PolicyPass,
 }
 
 impl Mqe {
@@ -97,7 +97,6 @@ impl Mqe {
     /// Choices that do not fit each other or the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
         config.optimizer.check("algorithm.optimizer")?;
-        config.phases.check()?;
         config.waypoints.check("algorithm.waypoints")?;
         positive("algorithm.cutoff", config.cutoff)?;
         up_to_one("algorithm.diagonal", config.diagonal)?;
@@ -110,13 +109,8 @@ impl Mqe {
             scale: config.scale,
         };
         let distance = PairedNet::new(parameters, &choices, problem)?;
-        let policy = PolicyNet::new(
-            parameters,
-            (&config.policy, &config.extraction, config.policy_optimizer),
-            problem,
-            distance.with_action(),
-            config.phases.policy(problem.steps),
-        )?;
+        let policy =
+            PolicyPass::new(parameters, config.policy_choices(), problem, distance.with_action())?;
         let Problem { steps, discount, .. } = problem;
         Ok(Self { config: config.clone(), steps, discount, distance, policy })
     }

@@ -1,10 +1,10 @@
 //! What TMD and MQE share: critics of two encoders, φ(s, a) and ψ(s), under one quasimetric.
 
-use super::policy::Critique;
 use super::{Critic, Problem, counted, positive};
 use crate::data::sampler::{Column, Layout, RowsId};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
+use crate::extraction::Critique;
 use crate::nn::{HeadShape, MeasureShape, Network, Paired, PairedShape};
 
 /// Critics whose largest distance counts.
@@ -115,9 +115,17 @@ impl Critique for PairedNet {
         })
     }
 
-    fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
-        let goal = program.column(Column::State(goal));
-        self.critics
-            .largest(program, goal, |program, critic| self.critics.state(program, critic, state))
+    fn from<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        (!self.with_action()).then(|| {
+            let goal = program.column(Column::State(goal));
+            self.critics.largest(program, goal, |program, critic| {
+                self.critics.state(program, critic, state)
+            })
+        })
     }
 }

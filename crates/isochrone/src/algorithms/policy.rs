@@ -1,33 +1,23 @@
-//! What learners share of a policy: its pass, the last of an update, and how far a start is from its
-//! goal as each learner's critic says.
+//! The policy's pass, the last of an update; `extraction` says how it follows from a critic.
 
-use super::Problem;
-use crate::data::sampler::{Column, Offsets, Rows, RowsId};
+use super::{Phases, Problem};
+use crate::data::sampler::{Offsets, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value, Window};
-use crate::error::Result;
-use crate::extraction::{Extraction, PolicyColumns, Reach};
+use crate::error::{Error, Result};
+use crate::extraction::{Critique, Extraction};
 use crate::nn::{ActorShape, Policy, PolicyShape};
 
-/// A critic that a policy can be taken from: distances, or anything that falls as a goal comes near.
-pub(super) trait Critique {
-    /// From each (state, action) to its goal; none where the critic sees no actions.
-    fn after<T: Scalar>(
-        &self,
-        program: &mut Program<T>,
-        state: Value,
-        action: Value,
-        goal: RowsId,
-    ) -> Option<Value>;
-
-    /// From each state to its goal; asked only where [`Critique::after`] gives none.
-    fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value;
+/// The choices of a policy, as a learner's config has them.
+#[derive(Clone, Copy)]
+pub(super) struct PolicyChoices<'a> {
+    pub shape: &'a PolicyShape,
+    pub extraction: &'a Extraction,
+    pub optimizer: Adam,
+    pub phases: Phases,
 }
 
-/// The choices of a policy, as a learner's config has them.
-pub(super) type PolicyChoices<'a> = (&'a PolicyShape, &'a Extraction, Adam);
-
-/// The last pass of an update: a policy taken from a critic.
-pub(super) struct PolicyNet {
+/// A policy and how it is taken from a critic.
+pub(super) struct PolicyPass {
     problem: Problem,
     shape: PolicyShape,
     policy: Option<Policy>,
@@ -36,16 +26,21 @@ pub(super) struct PolicyNet {
     window: Window,
 }
 
-impl PolicyNet {
-    /// Adds a policy, in the arena `policy`, where the extraction asks for one.
+impl PolicyPass {
+    /// Adds a policy, in the arena `policy`, where the extraction asks for one. The critic
+    /// `follows_actions` where it answers [`Critique::after`].
+    ///
+    /// # Errors
+    /// Choices that do not fit each other, the critic or the data.
     pub fn new(
         parameters: &mut Parameters,
-        (shape, extraction, optimizer): PolicyChoices<'_>,
+        choices: PolicyChoices<'_>,
         problem: Problem,
-        with_action: bool,
-        window: Window,
+        follows_actions: bool,
     ) -> Result<Self> {
-        extraction.check(problem.action_size, !with_action)?;
+        let PolicyChoices { shape, extraction, optimizer, phases } = choices;
+        phases.check()?;
+        extraction.check(problem.action_size, follows_actions)?;
         shape.check("algorithm.policy")?;
         optimizer.check("algorithm.policy_optimizer")?;
         let policy = (*extraction != Extraction::None).then(|| {
@@ -53,10 +48,11 @@ impl PolicyNet {
             Policy::new(parameters, arena, shape, problem.policy_sizes())
         });
         let (shape, extraction) = (shape.clone(), extraction.clone());
+        let window = phases.policy(problem.steps);
         Ok(Self { problem, shape, policy, extraction, optimizer, window })
     }
 
-    /// What the policy does in each state, held; learners that ask have made sure there is one.
+    /// What the policy does in each state, without a gradient; for learners that [`need_policy`].
     pub fn acting<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
         let goal = program.column(self.problem.policy_goal(goal));
         let policy = self.policy.as_ref().expect("a policy, as the learner checked");
@@ -73,10 +69,7 @@ impl PolicyNet {
     ) {
         let Some(policy) = &self.policy else { return };
         let seen = |goal: RowsId| self.problem.policy_goal(goal);
-        let columns = self.extraction.columns(program, offsets, seen);
-        let goals = program.rows(Rows::Mixed(self.extraction.goals(), offsets));
-        let reach = PolicyReach { critique, columns, goals };
-        if let Some(loss) = self.extraction.declare(program, policy, columns, &reach) {
+        if let Some(loss) = self.extraction.declare(program, policy, critique, (offsets, seen)) {
             program.descend("policy", loss, &[(policy.arena(), self.optimizer)], self.window);
         }
     }
@@ -88,22 +81,11 @@ impl PolicyNet {
     }
 }
 
-/// How far a policy's start is from its goal.
-struct PolicyReach<'a, C> {
-    critique: &'a C,
-    columns: PolicyColumns,
-    goals: RowsId,
-}
-
-impl<T: Scalar, C: Critique> Reach<T> for PolicyReach<'_, C> {
-    fn after(&self, program: &mut Program<T>, action: Value) -> Option<Value> {
-        self.critique.after(program, self.columns.state, action, self.goals)
+/// Refuses to learn without a policy where the critic's own target asks it for an action.
+pub(super) fn need_policy(name: &str, extraction: &Extraction) -> Result<()> {
+    if *extraction != Extraction::None {
+        return Ok(());
     }
-
-    fn stepping(&self, program: &mut Program<T>) -> (Value, Value) {
-        let next = program.rows(Rows::Next);
-        let next = program.column(Column::State(next));
-        let here = self.critique.from(program, self.columns.state, self.goals);
-        (here, self.critique.from(program, next, self.goals))
-    }
+    Err(Error::input(format!("`{name}` asks its policy what comes next, extraction is `none`"))
+        .hint("choose extraction `ddpg-bc` or `awr`"))
 }

@@ -9,12 +9,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::{Critique, PolicyNet};
+use super::policy::PolicyPass;
 use super::{Algorithm, Phases, Problem, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Scalar, Value};
 use crate::error::Result;
-use crate::extraction::Extraction;
+use crate::extraction::{Critique, Extraction};
 use crate::model::Learned;
 use crate::nn::{HeadShape, MeasureShape, Network, PolicyShape, Stepped, SteppedShape};
 use crate::ops::{Multiplier, Push, Scale, Term};
@@ -100,7 +100,7 @@ pub struct Qrl {
     shape: SteppedShape,
     distance: Stepped,
     multiplier: (ArenaId, Parameter),
-    policy: PolicyNet,
+    policy: PolicyPass,
 }
 
 impl Qrl {
@@ -113,7 +113,6 @@ impl Qrl {
         config.dual_optimizer.check("algorithm.dual_optimizer")?;
         config.network.check("algorithm.network")?;
         config.head.check()?;
-        config.phases.check()?;
         for (key, value) in [
             ("tolerance", config.tolerance),
             ("push_offset", config.push_offset),
@@ -135,13 +134,7 @@ impl Qrl {
         let dual = parameters.arena("multiplier");
         let first = Initial::Constant(config.multiplier.raw(config.first_multiplier));
         let raw = parameters.add(dual, "raw", (1, 1), first);
-        let policy = PolicyNet::new(
-            parameters,
-            (&config.policy, &config.extraction, config.policy_optimizer),
-            problem,
-            with_action,
-            config.phases.policy(problem.steps),
-        )?;
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
         let (config, multiplier) = (config.clone(), (dual, raw));
         Ok(Self { config, steps: problem.steps, shape, distance, multiplier, policy })
     }
@@ -232,12 +225,5 @@ impl Critique for Qrl {
         let goal = program.column(Column::State(goal));
         let goal = self.distance.encode(program, goal);
         Some(self.distance.between(program, there, goal))
-    }
-
-    fn from<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
-        let here = self.distance.encode(program, state);
-        let goal = program.column(Column::State(goal));
-        let goal = self.distance.encode(program, goal);
-        self.distance.between(program, here, goal)
     }
 }

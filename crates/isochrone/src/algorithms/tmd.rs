@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::paired::{PairedChoices, PairedNet};
-use super::policy::PolicyNet;
+use super::policy::PolicyPass;
 use super::{Algorithm, Critic, Phases, Problem, positive, up_to_one};
 use crate::data::sampler::{Column, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
@@ -87,7 +87,7 @@ pub struct Tmd {
     steps: u64,
     discount: f64,
     distance: PairedNet,
-    policy: PolicyNet,
+    policy: PolicyPass,
 }
 
 impl Tmd {
@@ -97,7 +97,6 @@ impl Tmd {
     /// Choices that do not fit each other or the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
         config.optimizer.check("algorithm.optimizer")?;
-        config.phases.check()?;
         positive("algorithm.cutoff", config.cutoff)?;
         up_to_one("algorithm.diagonal", config.diagonal)?;
         let choices = PairedChoices {
@@ -109,13 +108,8 @@ impl Tmd {
             scale: config.scale,
         };
         let distance = PairedNet::new(parameters, &choices, problem)?;
-        let policy = PolicyNet::new(
-            parameters,
-            (&config.policy, &config.extraction, config.policy_optimizer),
-            problem,
-            distance.with_action(),
-            config.phases.policy(problem.steps),
-        )?;
+        let policy =
+            PolicyPass::new(parameters, config.policy_choices(), problem, distance.with_action())?;
         let Problem { steps, discount, .. } = problem;
         Ok(Self { config: config.clone(), steps, discount, distance, policy })
     }

@@ -1,13 +1,13 @@
 //! Advantage-weighted regression: minimize −mean sg(w) log π(a | s, g), w = min(exp(β A), 100).
 //!
 //! A = d(s, π(s, g), g) − d(s, a, g) is positive where the data's action is nearer; with the baseline
-//! `data` the first term is the mean over recorded actions of other rows. On a state critic
-//! A = d(s, g) − d(s', g).
+//! `data` the first term is the mean over recorded actions of other rows. On a critic of states
+//! A = d(s, g) − d(s', g), s' the recorded successor.
 
 use serde::{Deserialize, Serialize};
 
-use super::{PolicyColumns, Reach};
-use crate::data::sampler::{Column, GoalMix, Layout};
+use super::{Critique, PolicyColumns};
+use crate::data::sampler::{Column, GoalMix, Layout, Rows};
 use crate::engine::{Program, Scalar, Value};
 use crate::nn::Policy;
 use crate::ops::{AdvantageWeights, Standardize};
@@ -58,33 +58,39 @@ impl Awr {
         program: &mut Program<T>,
         policy: &Policy,
         columns: PolicyColumns,
-        reach: &impl Reach<T>,
-    ) -> Value {
-        let statistics = policy.statistics(program, columns.state, columns.goal);
-        let log_likelihood = policy.log_likelihood(program, statistics, columns.action);
-        let taken = reach.after(program, columns.action);
-        let (baseline, taken) = match taken {
-            Some(taken) => (self.baseline(program, policy, statistics, reach), taken),
-            None => reach.stepping(program),
+        critique: &impl Critique,
+    ) -> Option<Value> {
+        let PolicyColumns { state, action, goals, goal, .. } = columns;
+        let statistics = policy.statistics(program, state, goal);
+        let log_likelihood = policy.log_likelihood(program, statistics, action);
+        let (baseline, taken) = match critique.from(program, state, goals) {
+            Some(here) => {
+                let next = program.rows(Rows::Next);
+                let next = program.column(Column::State(next));
+                (here, critique.from(program, next, goals)?)
+            }
+            None => {
+                let taken = critique.after(program, state, action, goals)?;
+                let after = |program: &mut Program<T>, action: Value| {
+                    critique.after(program, state, action, goals)
+                };
+                (self.baseline(program, (policy, statistics), after)?, taken)
+            }
         };
         let weights = AdvantageWeights {
             inverse_temperature: self.inverse_temperature,
             standardize: self.standardize,
         };
-        program.advantage_regression(log_likelihood, baseline, taken, weights)
+        Some(program.advantage_regression(log_likelihood, baseline, taken, weights))
     }
 
-    /// The distance that a recorded action is compared with, on a critic that sees actions.
+    /// The distance `after` an action that the recorded one is compared with.
     fn baseline<T: Scalar>(
         &self,
         program: &mut Program<T>,
-        policy: &Policy,
-        statistics: Value,
-        reach: &impl Reach<T>,
-    ) -> Value {
-        let after = |program: &mut Program<T>, action: Value| {
-            reach.after(program, action).expect("a critic that sees actions")
-        };
+        (policy, statistics): (&Policy, Value),
+        after: impl Fn(&mut Program<T>, Value) -> Option<Value>,
+    ) -> Option<Value> {
         match self.baseline {
             Baseline::Policy => {
                 let acted = policy.action(program, statistics).stop();
@@ -92,14 +98,14 @@ impl Awr {
             }
             Baseline::Data => {
                 let share = 1.0 / f64::from(OTHERS);
-                let others: Vec<(f64, Value)> = (0..OTHERS)
+                let others: Option<Vec<(f64, Value)>> = (0..OTHERS)
                     .map(|copy| {
                         let other = Column::PermutedAction(Layout::START, copy);
                         let other = program.column(other);
-                        (share, after(program, other))
+                        Some((share, after(program, other)?))
                     })
                     .collect();
-                program.weighted_sum(&others)
+                Some(program.weighted_sum(&others?))
             }
         }
     }

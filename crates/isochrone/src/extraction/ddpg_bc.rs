@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PolicyColumns, Reach};
+use super::{Critique, PolicyColumns};
 use crate::data::sampler::GoalMix;
 use crate::engine::{Program, Scalar, Value};
 use crate::nn::Policy;
@@ -51,11 +51,11 @@ impl DdpgBc {
         program: &mut Program<T>,
         policy: &Policy,
         columns: PolicyColumns,
-        reach: &impl Reach<T>,
+        critique: &impl Critique,
     ) -> Option<Value> {
         let statistics = policy.statistics(program, columns.state, columns.goal);
         let action = policy.action(program, statistics);
-        let distance = reach.after(program, action)?;
+        let distance = critique.after(program, columns.state, action, columns.goals)?;
         let distance = program.mean(distance, self.scale);
         let own = match self.cloning_goals {
             CloningGoals::Same => statistics,

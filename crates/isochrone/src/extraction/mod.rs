@@ -1,4 +1,20 @@
-//! From a distance to a policy: by name, the same for every learner with a distance.
+//! A policy from a critic, the same way for every learner.
+//!
+//! A learner brings three things, and the last pass of its update is then a policy's:
+//!
+//! - its config names an [`Extraction`]: AWR, DDPG+BC or none, beside the policy's network and optimizer;
+//! - its critic is a [`Critique`]: it says how far a state, or a state and an action, is from a goal;
+//! - its update ends with `PolicyPass::declare` (`algorithms/policy.rs`), which owns the policy's network
+//!   ([`Policy`]) and descends the loss that the extraction declares here. Gradients pass through the
+//!   critic to the action; only the policy's parameters move.
+//!
+//! What a critic answers decides what an extraction makes of it; â is the policy's action:
+//!
+//! | critic | answers | AWR's advantage | DDPG+BC descends |
+//! |---|---|---|---|
+//! | of states and actions | `after` | d(s, â, g) − d(s, a, g) | d(s, â, g) |
+//! | of states | `from` | d(s, g) − d(s', g) | refused |
+//! | of states, with a model f of actions | both | d(s, g) − d(s', g) | d(f(s, â), g) |
 
 mod awr;
 mod ddpg_bc;
@@ -31,26 +47,47 @@ impl Default for Extraction {
     }
 }
 
-/// How far a state is from a policy's goal, as a learner declares it.
-pub trait Reach<T: Scalar> {
-    /// The distance from (state, `action`) to the goal of each row, or none on a state critic.
-    fn after(&self, program: &mut Program<T>, action: Value) -> Option<Value>;
+/// A critic that a policy can be taken from: distances, or anything that falls as a goal comes near.
+///
+/// A critic answers at least one of the two questions; the module's table says what follows.
+pub trait Critique {
+    /// From each state, by way of its action, to the goal of its row; none where the critic cannot tell
+    /// where an action leads.
+    fn after<T: Scalar>(
+        &self,
+        _program: &mut Program<T>,
+        _state: Value,
+        _action: Value,
+        _goal: RowsId,
+    ) -> Option<Value> {
+        None
+    }
 
-    /// The distances from each state and from its successor to the goal, on a state critic.
-    fn stepping(&self, program: &mut Program<T>) -> (Value, Value);
+    /// From each state to the goal of its row; none where recorded actions are compared by
+    /// [`Critique::after`].
+    fn from<T: Scalar>(
+        &self,
+        _program: &mut Program<T>,
+        _state: Value,
+        _goal: RowsId,
+    ) -> Option<Value> {
+        None
+    }
 }
 
-/// The columns a policy learns from.
+/// What a policy learns from.
 #[derive(Debug, Clone, Copy)]
-pub struct PolicyColumns {
+struct PolicyColumns {
     /// The state it acts in.
-    pub state: Value,
+    state: Value,
     /// The action recorded there.
-    pub action: Value,
-    /// The goal it is asked to reach.
-    pub goal: Value,
+    action: Value,
+    /// The rows it is asked to reach, for the critic.
+    goals: RowsId,
+    /// What it sees of them.
+    goal: Value,
     /// The goal whose recorded action it clones.
-    pub own_goal: Value,
+    own_goal: Value,
 }
 
 impl Extraction {
@@ -89,15 +126,34 @@ impl Extraction {
         }
     }
 
-    /// Declares the columns of the policy, which has `seen` of a goal.
-    pub fn columns<T: Scalar>(
+    /// Declares the policy's loss; none where no policy is learned. Goals lie `offsets` ahead, and the
+    /// policy has `seen` of one.
+    pub fn declare<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        policy: &Policy,
+        critique: &impl Critique,
+        (offsets, seen): (Offsets, impl Fn(RowsId) -> Column),
+    ) -> Option<Value> {
+        if *self == Self::None {
+            return None;
+        }
+        let columns = self.columns(program, offsets, seen);
+        match self {
+            Self::Awr(awr) => awr.declare(program, policy, columns, critique),
+            Self::DdpgBc(ddpg) => ddpg.declare(program, policy, columns, critique),
+            Self::None => None,
+        }
+    }
+
+    fn columns<T: Scalar>(
         &self,
         program: &mut Program<T>,
         offsets: Offsets,
         seen: impl Fn(RowsId) -> Column,
     ) -> PolicyColumns {
-        let goal = program.rows(Rows::Mixed(self.goals(), offsets));
-        let goal = program.column(seen(goal));
+        let goals = program.rows(Rows::Mixed(self.goals(), offsets));
+        let goal = program.column(seen(goals));
         let own_goal = match self {
             Self::DdpgBc(DdpgBc { cloning_goals: ddpg_bc::CloningGoals::Future, .. }) => {
                 let future = program.rows(Rows::Future(offsets));
@@ -108,31 +164,18 @@ impl Extraction {
         PolicyColumns {
             state: program.column(Column::State(Layout::START)),
             action: program.column(Column::Action(Layout::START)),
+            goals,
             goal,
             own_goal,
         }
     }
 
-    /// Declares the policy's loss; none where no policy is learned.
-    pub fn declare<T: Scalar>(
-        &self,
-        program: &mut Program<T>,
-        policy: &Policy,
-        columns: PolicyColumns,
-        reach: &impl Reach<T>,
-    ) -> Option<Value> {
-        match self {
-            Self::Awr(awr) => Some(awr.declare(program, policy, columns, reach)),
-            Self::DdpgBc(ddpg) => ddpg.declare(program, policy, columns, reach),
-            Self::None => None,
-        }
-    }
-
-    /// Checks that the choice fits the data and the critic.
+    /// Checks that the choice fits the data and the critic, which `follows_actions` where it answers
+    /// [`Critique::after`].
     ///
     /// # Errors
-    /// A policy without actions, DDPG+BC on a state critic, shares of goals that are no shares.
-    pub fn check(&self, action_size: usize, state_critic: bool) -> Result<()> {
+    /// A policy without actions, DDPG+BC on a critic that cannot follow them, shares of goals outside 0 to 1.
+    pub fn check(&self, action_size: usize, follows_actions: bool) -> Result<()> {
         let (key, weight) = match self {
             Self::Awr(awr) => ("inverse_temperature", awr.inverse_temperature),
             Self::DdpgBc(ddpg) => ("cloning_weight", ddpg.cloning_weight),
@@ -142,7 +185,7 @@ impl Extraction {
             return Err(Error::input("a policy needs actions, the data have none")
                 .hint("set `algorithm.extraction.name = \"none\"` to learn the distance alone"));
         }
-        if state_critic && matches!(self, Self::DdpgBc(_)) {
+        if !follows_actions && matches!(self, Self::DdpgBc(_)) {
             return Err(Error::input(
                 "extraction `ddpg-bc` needs a distance from state and action",
             )
@@ -155,5 +198,74 @@ impl Extraction {
             .hint("`isochrone config` prints every key with its default"));
         }
         self.goals().check("algorithm.extraction.goals")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::engine::Parameters;
+    use crate::nn::PolicyShape;
+
+    /// Answers what it is told to and counts the questions.
+    #[derive(Default)]
+    struct Counting {
+        follows_actions: bool,
+        knows_states: bool,
+        after: Cell<u32>,
+        from: Cell<u32>,
+    }
+
+    impl Critique for Counting {
+        fn after<T: Scalar>(
+            &self,
+            program: &mut Program<T>,
+            _: Value,
+            _: Value,
+            goal: RowsId,
+        ) -> Option<Value> {
+            let answer = self.follows_actions.then(|| program.column(Column::Gap(goal)))?;
+            self.after.set(self.after.get() + 1);
+            Some(answer)
+        }
+
+        fn from<T: Scalar>(
+            &self,
+            program: &mut Program<T>,
+            _: Value,
+            goal: RowsId,
+        ) -> Option<Value> {
+            let answer = self.knows_states.then(|| program.column(Column::Gap(goal)))?;
+            self.from.set(self.from.get() + 1);
+            Some(answer)
+        }
+    }
+
+    /// How often (`after`, `from`) answered, and whether there is a loss.
+    fn asked(name: &str, follows_actions: bool, knows_states: bool) -> (u32, u32, bool) {
+        let mut parameters = Parameters::default();
+        let arena = parameters.arena("policy");
+        let policy = Policy::new(&mut parameters, arena, &PolicyShape::default(), (4, 2));
+        let mut program: Program<f64> = Program::new(parameters, 8, 2, 2);
+        let critic = Counting { follows_actions, knows_states, ..Counting::default() };
+        let extraction = Extraction::named(name).unwrap();
+        let seen = (Offsets::default(), Column::State);
+        let loss = extraction.declare(&mut program, &policy, &critic, seen);
+        (critic.after.get(), critic.from.get(), loss.is_some())
+    }
+
+    #[test]
+    fn an_extraction_asks_each_kind_of_critic_what_the_table_says() {
+        for (critic, awr, ddpg_bc) in [
+            ((true, false), (2, 0, true), (1, 0, true)),
+            ((false, true), (0, 2, true), (0, 0, false)),
+            ((true, true), (0, 2, true), (1, 0, true)),
+        ] {
+            assert_eq!(asked("awr", critic.0, critic.1), awr, "{critic:?}");
+            assert_eq!(asked("ddpg-bc", critic.0, critic.1), ddpg_bc, "{critic:?}");
+            assert_eq!(asked("none", critic.0, critic.1), (0, 0, false), "{critic:?}");
+        }
     }
 }

@@ -76,6 +76,11 @@ impl Valued {
         self.arena
     }
 
+    /// Whether it has values of states.
+    pub fn has_state_values(&self) -> bool {
+        !self.states.is_empty()
+    }
+
     /// The goal as the networks see it from `state`: itself, or its representation.
     pub fn goal<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: Value) -> Value {
         match &self.representation {
@@ -183,7 +188,7 @@ impl Valued {
 impl Measure for Valued {
     fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Embedding> {
         let goals = Latents { width: view.state_size, numbers: states.to_vec() };
-        if !self.states.is_empty() {
+        if self.has_state_values() {
             return vec![Embedding { from: goals, to: None }];
         }
         let stored = view.stored().into_iter();
