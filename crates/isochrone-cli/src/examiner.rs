@@ -8,7 +8,8 @@ use isochrone::evaluate::{
 use isochrone::model::Model;
 use isochrone::plan::{Ball, Graph, Greedy};
 use isochrone::run::{self, Opened, RunConfig, Source};
-use isochrone::simulate::{Outcome, Paths, Referee, Task};
+use isochrone::simulate::referee::Columns;
+use isochrone::simulate::{Outcome, Paths, Task};
 use isochrone::tabular::steps;
 use isochrone::{Error, Result};
 use serde::Serialize;
@@ -106,7 +107,7 @@ pub struct Examiner<'a> {
     seed: u64,
     triples: u64,
     tasks: Vec<Task>,
-    referee: Option<(Referee, Vec<JudgedGoal>)>,
+    referee: Option<(Columns, Vec<JudgedGoal>)>,
 }
 
 impl<'a> Examiner<'a> {
@@ -118,7 +119,7 @@ impl<'a> Examiner<'a> {
         let seed = config.evaluation.seed;
         let pinwheel = source.world.as_ref().and_then(|opened| opened.world.pinwheel());
         let referee = pinwheel.map(|world| {
-            let referee = Referee::new(&world, &source.dataset, config.discount())?;
+            let referee = Columns::new(&world, &source.dataset, config.discount())?;
             let judged = referee_pairs(&referee, &source.dataset, seed, GOALS, STARTS);
             Ok::<_, Error>((referee, judged))
         });
@@ -142,7 +143,7 @@ impl<'a> Examiner<'a> {
     }
 
     /// The exact solver, where the world has one.
-    pub fn referee(&self) -> Option<&Referee> {
+    pub fn referee(&self) -> Option<&Columns> {
         self.referee.as_ref().map(|(referee, _)| referee)
     }
 
@@ -159,7 +160,7 @@ impl<'a> Examiner<'a> {
     /// # Errors
     /// A learned distance is not finite.
     pub fn against_exact(&self, model: &Model) -> Result<Option<Against>> {
-        let compare = |(_, judged): &(Referee, Vec<JudgedGoal>)| {
+        let compare = |(_, judged): &(Columns, Vec<JudgedGoal>)| {
             let found = calibrate(model, judged)?;
             Ok(Against::of(&found, judged, model.shape().discount))
         };

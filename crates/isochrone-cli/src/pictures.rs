@@ -14,8 +14,8 @@ use isochrone::report::{
     CalibrationChart, Curves, DistanceField, Families, Isochrones, Panel, Series, Spread,
 };
 use isochrone::run::Source;
-use isochrone::simulate::referee::CELL;
-use isochrone::simulate::{Referee, pinwheel};
+use isochrone::simulate::pinwheel;
+use isochrone::simulate::referee::{Columns, pinwheel::CELL};
 use isochrone::tabular::steps;
 
 use crate::examiner::Against;
@@ -113,7 +113,7 @@ impl<'a> Plane<'a> {
 
     /// The exact steps of chained trajectories from every point of the corridors to `goal`, each
     /// cell's averaged with those around it: a cell holds few recorded rows.
-    fn exact(&self, referee: &Referee, goal: [f32; 2], discount: f64) -> Result<DistanceField> {
+    fn exact(&self, referee: &Columns, goal: [f32; 2], discount: f64) -> Result<DistanceField> {
         let exact = referee.closure(&goal);
         let cell = |place: usize| place as f32 * CELL as f32;
         let places = || (0..CELLS).flat_map(|row| (0..CELLS).map(move |column| (column, row)));
@@ -183,7 +183,7 @@ impl<'a> Plane<'a> {
         &self,
         panels: Vec<Panel>,
         ends: Ends,
-        referee: Option<(&Referee, f64)>,
+        referee: Option<(&Columns, f64)>,
     ) -> Result<Isochrones> {
         let exact = referee.map(|(referee, discount)| self.exact(referee, ends.goal, discount));
         let exact = exact.transpose()?;

@@ -6,7 +6,7 @@ use isochrone::data::Dataset;
 use isochrone::plan::{Path, PathEnding};
 use isochrone::report::pictures;
 use isochrone::run::Source;
-use isochrone::simulate::Referee;
+use isochrone::simulate::referee::Columns;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
@@ -191,7 +191,7 @@ fn draw(opened: &OpenRun, source: &Source, path: &Path, goal: &[f32]) -> Result<
     let discount = opened.model.shape().discount;
     let pinwheel = source.world.as_ref().and_then(|world| world.world.pinwheel());
     let referee =
-        pinwheel.map(|world| Referee::new(&world, &source.dataset, discount)).transpose()?;
+        pinwheel.map(|world| Columns::new(&world, &source.dataset, discount)).transpose()?;
     let panel =
         plane.panel(&opened.model, &wording::algorithm(&opened.config), ends.goal, states)?;
     let picture = plane.isochrones(vec![panel], ends, referee.as_ref().map(|it| (it, discount)))?;

@@ -42,6 +42,7 @@ purposes! {
     AUDITED_STATES = 0x6200, "States of an audit.";
     TRIPLES = 0x6201, "Triples of an audit.";
     PAIRS = 0x6300, "Pairs that are judged exactly.";
+    SUPPORTED_PAIRS = 0x6301, "Pairs whose supported distance is known.";
     RESAMPLING = 0x6400, "Bootstrap samples.";
 }
 

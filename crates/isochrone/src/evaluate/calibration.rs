@@ -17,8 +17,8 @@ use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::random::{Purpose, Stream};
-use crate::simulate::Referee;
-use crate::simulate::referee::{Answer, Pair};
+use crate::simulate::referee::Columns;
+use crate::simulate::referee::pinwheel::{Answer, Pair};
 
 /// Rows looked at for each start that is wanted, before a goal is content with fewer.
 const TRIES: usize = 50;
@@ -50,7 +50,7 @@ pub struct Judged {
 ///
 /// The referee solves each goal once, about 50 ms.
 pub fn referee_pairs(
-    referee: &Referee,
+    referee: &Columns,
     dataset: &Dataset,
     seed: u64,
     goals: usize,
@@ -357,7 +357,7 @@ mod tests {
     fn the_referee_is_asked_about_both_kinds_of_pairs_and_agrees_with_itself() {
         let world = World::Pinwheel.pinwheel().unwrap();
         let data = world.generate(0).unwrap().dataset;
-        let referee = Referee::new(&world, &data, world.discount()).unwrap();
+        let referee = Columns::new(&world, &data, world.discount()).unwrap();
         let judged = referee_pairs(&referee, &data, 1, 4, 20);
         assert_eq!(judged, referee_pairs(&referee, &data, 1, 4, 20));
         for goal in &judged {

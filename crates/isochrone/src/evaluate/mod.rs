@@ -2,6 +2,7 @@
 //!
 //! Numbers leave here in steps, d / ln(1/γ); the audit's excesses are in nats, as the inequality is.
 
+mod accuracy;
 mod audit;
 mod calibration;
 mod protocol;
@@ -10,6 +11,7 @@ mod success;
 
 use rayon::prelude::*;
 
+pub use accuracy::{Accuracy, ExactSteps, FAR, NEAR, accuracy, supported_steps};
 pub use audit::{AUDITED_STATES, Audit, TOLERANCE, Worst, audit, audit_matrix};
 pub use calibration::{
     Agreement, Calibration, Judged, JudgedGoal, Point, calibrate, referee_pairs,

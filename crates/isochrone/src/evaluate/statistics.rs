@@ -26,6 +26,15 @@ pub fn spearman(one: &[f64], other: &[f64]) -> Option<f64> {
     (scale > 0.0).then(|| moments.covariance / scale)
 }
 
+/// The chance that one of `higher` exceeds one of `lower`, ties counted half: the area under the ROC
+/// curve that tells them apart. None where either is empty.
+pub(super) fn exceeding(higher: &[f64], lower: &[f64]) -> Option<f64> {
+    let (above, below) = (higher.len() as f64, lower.len() as f64);
+    let ranks = ranks(&[higher, lower].concat());
+    let sum: f64 = ranks[..higher.len()].iter().sum();
+    (above * below > 0.0).then(|| (sum - above * (above + 1.0) / 2.0) / (above * below))
+}
+
 /// For each number its place in rising order, from 1; equal numbers share the mean of their places.
 fn ranks(numbers: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..numbers.len()).collect();
@@ -262,6 +271,15 @@ mod tests {
         assert!((falling + 1.0).abs() < 1e-15);
         assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), None);
         assert_eq!(spearman(&[], &[]), None);
+    }
+
+    #[test]
+    fn one_column_exceeds_another_as_often_as_counted_by_hand() {
+        // 2 exceeds 1 and ties with 2; 5 exceeds both.
+        assert_eq!(exceeding(&[2.0, 5.0], &[1.0, 2.0]), Some(3.5 / 4.0));
+        assert_eq!(exceeding(&[1.0, 1.0, 1.0], &[1.0]), Some(0.5));
+        assert_eq!(exceeding(&[0.0], &[1.0, 7.0]), Some(0.0));
+        assert_eq!((exceeding(&[], &[1.0]), exceeding(&[1.0], &[])), (None, None));
     }
 
     #[test]

@@ -348,6 +348,11 @@ impl Maze {
         Some(Self::centre(ways_out[draws.below(ways_out.len() as u32) as usize]))
     }
 
+    /// The ways into portals and the ways out of them.
+    pub fn portals(&self) -> (&'static [Cell], &'static [Cell]) {
+        self.map.portals()
+    }
+
     /// Whether the maze has portals.
     pub fn has_portals(&self) -> bool {
         !self.map.portals().0.is_empty()

@@ -227,21 +227,24 @@ impl Roads {
     fn aim(&self, index: usize, action: [f64; 2], draws: &mut Draws) -> Place {
         let here = self.state(index);
         let wish = plus(here, unit(action), 1.0);
-        let there = plus(self.nearest_of(self.successors(index), wish), normal(draws), 1.0);
+        let nearest = self.nearest_of(self.successors(index), wish);
+        let there = plus(self.state(nearest), normal(draws), 1.0);
         plus(here, unit(minus(there, here)), STRIDE)
     }
 
-    fn nearest_of(&self, candidates: &[u32], place: Place) -> Place {
-        let squared = |point: Place| {
-            let [across, up] = minus(point, place);
-            across * across + up * up
-        };
-        let mut best = (f64::INFINITY, place);
+    /// The state nearest to `place`.
+    pub fn nearest(&self, place: [f64; 2]) -> usize {
+        self.states.nearest(place) as usize
+    }
+
+    /// The first of `candidates` that is nearest to `place`; there must be one.
+    pub(super) fn nearest_of(&self, candidates: &[u32], place: Place) -> usize {
+        let mut best = (f64::INFINITY, 0);
         for &index in candidates {
-            let point = self.states.point(index);
-            let gap = squared(point);
+            let [across, up] = minus(self.states.point(index), place);
+            let gap = across * across + up * up;
             if gap < best.0 {
-                best = (gap, point);
+                best = (gap, index as usize);
             }
         }
         best.1
@@ -290,9 +293,10 @@ impl Environment for Roads {
     }
 
     fn step(&self, state: &mut [f64], action: &[f32], draws: &mut Draws) {
-        let index = self.states.nearest([state[0], state[1]]) as usize;
+        let index = self.nearest([state[0], state[1]]);
         let aim = self.aim(index, [f64::from(action[0]), f64::from(action[1])], draws);
-        state.copy_from_slice(&self.nearest_of(self.neighbours(index), aim));
+        let next = self.nearest_of(self.neighbours(index), aim);
+        state.copy_from_slice(&self.state(next));
     }
 
     fn observe(&self, state: &[f64], draws: &mut Draws) -> Vec<f32> {
@@ -536,7 +540,7 @@ mod tests {
                 let led = |direction: &Place| {
                     let wish = plus(WORLD.state(state), *direction, 1.0);
                     let next = WORLD.nearest_of(WORLD.successors(state), wish);
-                    field[WORLD.states.nearest(next) as usize]
+                    field[next]
                 };
                 let best = directions.iter().min_by_key(|&direction| led(direction)).unwrap();
                 action.copy_from_slice(&best.map(|value| value as f32));

@@ -1,4 +1,4 @@
-//! Exact answers for the pinwheel on cells of 0.02, in three columns.
+//! Exact answers for the pinwheel on cells of 0.02, in four columns.
 //!
 //! A goal is a set G: the cells whose centres lie within 0.05 of it. In nats, from a cell s:
 //! 1. seen: the data's own occupancy, max(0, ln p(G|G)/p(G|s)), where p(G|s) is the mean, over the
@@ -7,7 +7,11 @@
 //!    enter G, as the first-passage identity p(G|s) = E[γ^H] p(G|G) asks of a set; inside G it is 0;
 //! 2. closure: the least sum of seen distances over chains of cells from s to G;
 //! 3. optimal: −ln max over policies of E γ^H, H the first time in G, with 16 directions and
-//!    staying, the noise and the corridors of the world.
+//!    staying, the noise and the corridors of the world. It drives backwards through corridors that
+//!    were recorded one way;
+//! 4. supported: the same over policies that take only headings recorded in the cell (see
+//!    [`super::support`]); where none was recorded, staying. Jumps out of the tips are part of the
+//!    motion. This is what "how many steps" asks of a recording.
 //!
 //! Infinity where no trajectory, no chain, no policy leads there.
 
@@ -17,18 +21,19 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use super::maze::Place;
-use super::pinwheel::{
+use super::super::maze::Place;
+use super::super::pinwheel::{
     JUMP_CHANCE, NOISE, Pinwheel, RADIUS, STRIDE, distance, inside, moved, on_ring, point,
 };
+use super::support::{HEADINGS, Support, direction};
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::tabular::{DecisionProcess, Matrix};
 
 /// The width of a cell; cells are centred at its multiples, so five fill the width of a side.
 pub const CELL: f64 = 0.02;
-/// Directions of the referee's moves, all at full speed; staying comes on top.
-pub const DIRECTIONS: usize = 16;
+/// The last action of the referee's moves, behind all headings at full speed.
+const STAYING: usize = HEADINGS;
 
 /// Cells on each axis.
 const SPAN: usize = 51;
@@ -39,10 +44,11 @@ const EXTENT: f64 = 3.0;
 /// Points that stand for the ring where a jump may land.
 const RING_POINTS: usize = 1_600;
 
-/// Judges distances of the pinwheel against exact ones.
-pub struct Referee {
+/// The four columns of a pinwheel.
+pub struct Columns {
     cells: Cells,
     process: DecisionProcess,
+    supported: DecisionProcess,
     visits: Visits,
     chains: OnceLock<Matrix>,
 }
@@ -88,16 +94,18 @@ impl Answer {
     }
 }
 
-impl Referee {
+impl Columns {
     /// Prepares the answers for `world`, `data` recorded in it and a discount.
     ///
     /// # Errors
     /// A discount outside (0, 1).
     pub fn new(world: &Pinwheel, data: &Dataset, discount: f64) -> Result<Self> {
         let cells = Cells::new();
+        let data = data.in_memory()?;
         let process = process(world, &cells, discount)?;
-        let visits = Visits::new(&cells, &*data.in_memory()?, discount);
-        Ok(Self { cells, process, visits, chains: OnceLock::new() })
+        let supported = supported(&process, &support(&cells, &data))?;
+        let visits = Visits::new(&cells, &data, discount);
+        Ok(Self { cells, process, supported, visits, chains: OnceLock::new() })
     }
 
     /// The data's own occupancy distance to `goal`.
@@ -115,6 +123,11 @@ impl Referee {
     /// The distance to `goal` under the best policy.
     pub fn optimal(&self, goal: &[f32]) -> Field<'_> {
         self.field(self.process.distances_to(&self.cells.near(point(goal))))
+    }
+
+    /// The distance to `goal` under the best policy that takes only recorded kinds of moves.
+    pub fn supported(&self, goal: &[f32]) -> Field<'_> {
+        self.field(self.supported.distances_to(&self.cells.near(point(goal))))
     }
 
     /// Whether some trajectory visits the cell of `from` and, then or later, the goal.
@@ -195,7 +208,7 @@ fn process(world: &Pinwheel, cells: &Cells, discount: f64) -> Result<DecisionPro
         .map(|index| on_ring((index as f64 + 0.5) / RING_POINTS as f64))
         .map(|landing| (cells.of(landing), JUMP_CHANCE / RING_POINTS as f64))
         .collect();
-    let actions = DIRECTIONS + 1;
+    let actions = HEADINGS + 1;
     let rows: Vec<Vec<(usize, f64)>> = (0..cells.centres.len() * actions)
         .into_par_iter()
         .map(|row| {
@@ -220,11 +233,32 @@ fn process(world: &Pinwheel, cells: &Cells, discount: f64) -> Result<DecisionPro
 }
 
 fn heading(action: usize) -> Place {
-    if action == DIRECTIONS {
-        return [0.0; 2];
-    }
-    let (sine, cosine) = (std::f64::consts::TAU * action as f64 / DIRECTIONS as f64).sin_cos();
-    [STRIDE * cosine, STRIDE * sine]
+    if action == STAYING { [0.0; 2] } else { direction(action).map(|value| STRIDE * value) }
+}
+
+/// The headings recorded in each cell; where no actions were recorded, the headings of the steps.
+fn support(cells: &Cells, data: &Dataset) -> Support {
+    let recorded = (0..data.rows()).filter(|&row| data.last_row(row) != row);
+    let action = |row: usize| {
+        if data.action_size() > 0 {
+            return point(data.action(row));
+        }
+        let (here, next) = (point(data.state(row)), point(data.state(row + 1)));
+        [0, 1].map(|axis| (next[axis] - here[axis]) / STRIDE)
+    };
+    let taken = |row: usize| (cells.of(point(data.state(row))), action(row));
+    Support::of(cells.centres.len(), recorded.map(taken))
+}
+
+/// The process of all moves without those that are not supported.
+fn supported(process: &DecisionProcess, support: &Support) -> Result<DecisionProcess> {
+    let (states, actions) = (process.states(), process.actions());
+    DecisionProcess::from_rows(states, actions, process.discount(), |cell, action, next| {
+        let may = if action == STAYING { !support.any(cell) } else { support.has(cell, action) };
+        if may {
+            next.extend(process.next(cell, action));
+        }
+    })
 }
 
 /// The displacements that stand for the noise of a step, with weights that sum to one.
@@ -337,8 +371,8 @@ mod tests {
 
     static WORLD: Pinwheel = Pinwheel::new(Tips::Closed);
     static DATA: LazyLock<Dataset> = LazyLock::new(|| WORLD.generate(0).unwrap().dataset);
-    static REFEREE: LazyLock<Referee> =
-        LazyLock::new(|| Referee::new(&WORLD, &DATA, DISCOUNT).unwrap());
+    static REFEREE: LazyLock<Columns> =
+        LazyLock::new(|| Columns::new(&WORLD, &DATA, DISCOUNT).unwrap());
 
     fn start(task: &Task) -> Vec<f32> {
         task.start.iter().map(|&value| value as f32).collect()
@@ -410,6 +444,63 @@ mod tests {
         }
         assert_eq!(field.at(&[0.82, 0.1]), 0.0);
         assert!(field.at(&[0.37, 0.37]).is_finite());
+    }
+
+    /// Rows of trajectories of two rows each: a place, an action, and where it led does not matter.
+    fn recorded(rows: &[([f32; 2], [f32; 2])]) -> Dataset {
+        let states = rows.iter().flat_map(|(place, _)| [*place, *place]).flatten().collect();
+        let actions = rows.iter().flat_map(|(_, action)| [*action, [0.0; 2]]).flatten().collect();
+        Dataset::new(states, 2, Some((actions, 2)), &vec![2; rows.len()]).unwrap()
+    }
+
+    #[test]
+    fn only_recorded_headings_are_supported_and_cells_without_any_stay() {
+        // East was recorded in every cell of the lower side up to 0.5, west nowhere.
+        let east = |place: [f32; 2]| (place, [1.0, 0.0]);
+        let places = REFEREE.cells.centres.iter().filter(|c| c[1] < 0.17 && c[0] < 0.51);
+        let data = recorded(&places.map(|c| east(c.map(|value| value as f32))).collect::<Vec<_>>());
+        let referee = Columns::new(&WORLD, &data, DISCOUNT).unwrap();
+        let ahead = referee.supported(&[0.45, 0.1]);
+        for column in [0.1, 0.2, 0.3] {
+            // The nearest cell of the goal is centred at 0.4.
+            let expected = (0.4 - f64::from(column)) / STRIDE;
+            let found = steps(ahead.at(&[column, 0.1]), DISCOUNT);
+            assert!((found - expected).abs() < 1.0, "{found} steps, expected about {expected}");
+        }
+        // Only noise leads back against every step, or on from where nothing was recorded.
+        let back = referee.supported(&[0.12, 0.1]);
+        assert!(steps(back.at(&[0.4, 0.1]), DISCOUNT) > 500.0);
+        assert!(steps(ahead.at(&[0.9, 0.5]), DISCOUNT) > 500.0);
+        assert!(steps(referee.optimal(&[0.12, 0.1]).at(&[0.4, 0.1]), DISCOUNT) < 8.0);
+        assert_eq!(back.at(&[0.12, 0.1]), 0.0);
+    }
+
+    #[test]
+    fn a_jump_is_priced_by_its_chance_and_not_taken_for_a_choice() {
+        let world = Pinwheel::new(Tips::Shortcut);
+        let data = world.generate(0).unwrap().dataset;
+        let referee = Columns::new(&world, &data, DISCOUNT).unwrap();
+        // Out of a tip leads only a jump, of chance 0.02 a step, to anywhere on the ring: waiting for
+        // it costs 25 steps, the way from there as many again.
+        let waiting = -(JUMP_CHANCE * DISCOUNT / (1.0 - DISCOUNT * (1.0 - JUMP_CHANCE))).ln();
+        let found = steps(referee.supported(&[0.5, 0.1]).at(&[0.37, 0.37]), DISCOUNT);
+        assert!(found > steps(waiting, DISCOUNT) + 10.0 && found < 60.0, "{found} steps");
+        let closed = steps(REFEREE.supported(&[0.5, 0.1]).at(&[0.37, 0.37]), DISCOUNT);
+        assert!(closed > 500.0, "{closed} steps out of a dead end");
+    }
+
+    #[test]
+    fn supported_moves_go_round_the_ring_one_way() {
+        let found = steps(REFEREE.supported(&[0.3, 0.1]).at(&[0.5, 0.1]), DISCOUNT);
+        // Three sides and most of a fourth: 3 m at most at full speed.
+        let least = 3.0 / STRIDE * 0.8;
+        assert!(found > least && found < 3.0 / STRIDE, "{found} steps");
+        let backwards = steps(REFEREE.optimal(&[0.3, 0.1]).at(&[0.5, 0.1]), DISCOUNT);
+        assert!(backwards < 5.0, "{backwards} steps");
+        // A goal is reached within 0.05: at its edge, not at its middle.
+        let ahead = REFEREE.supported(&[0.5, 0.1]);
+        assert_eq!(ahead.at(&[0.46, 0.1]), 0.0);
+        assert!(ahead.at(&[0.44, 0.1]) > 0.0);
     }
 
     #[test]
