@@ -4,6 +4,7 @@ mod case;
 mod machine;
 mod measure;
 mod scaling;
+mod solver;
 mod table;
 
 use std::path::PathBuf;
@@ -70,6 +71,8 @@ struct Report {
     /// The rate of a 1024 × 1024 × 1024 product, before or after all cases; none on a GPU.
     peak_gflop_per_second: Option<f64>,
     cases: Vec<Found>,
+    /// The exact solver; left out where learners are chosen.
+    solver: Option<solver::Solver>,
     /// The most memory the process held.
     peak_memory_bytes: Option<u64>,
 }
@@ -115,7 +118,8 @@ pub fn run(arguments: &Bench) -> Result<()> {
     let found: Result<Vec<Found>> =
         cases.iter().map(|case| bench.measure(case, &BenchData::new(case)?, &bar)).collect();
     bar.finish_and_clear();
-    let report = bench.report(found?);
+    let solver = arguments.algorithms.is_empty().then(solver::measure).transpose()?;
+    let report = bench.report(found?, solver);
     if arguments.json { say_json(&report) } else { say(&table::of(&report)) }
 }
 
@@ -153,7 +157,7 @@ impl Meter {
         found
     }
 
-    fn report(self, cases: Vec<Found>) -> Report {
+    fn report(self, cases: Vec<Found>, solver: Option<solver::Solver>) -> Report {
         let gpu = self.hardware.gpu.as_ref();
         let peak = self.peak.map(|before| before.max(self.products.peak_gflop_per_second()));
         Report {
@@ -163,6 +167,7 @@ impl Meter {
             peak_gflop_per_second: peak,
             machine: self.machine,
             cases,
+            solver,
             peak_memory_bytes: peak_memory(),
         }
     }

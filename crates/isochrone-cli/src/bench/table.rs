@@ -33,7 +33,14 @@ pub fn of(report: &Report) -> String {
     for found in &report.cases {
         rows.push(columns(report).iter().map(|column| (column.1)(found)).collect());
     }
-    format!("{head}\n{}", aligned(&rows))
+    let solver = report.solver.as_ref().map(|solver| {
+        let (states, ms) = (solver.states, solver.best_ms);
+        format!(
+            "\nexact solver, {states} states and one goal, discount {}: {ms:.0} ms",
+            solver.discount
+        )
+    });
+    format!("{head}\n{}{}", aligned(&rows), solver.unwrap_or_default())
 }
 
 type Column<'a> = (&'static str, Box<dyn Fn(&Found) -> String + 'a>);
@@ -119,6 +126,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
 mod tests {
     use super::super::machine::Machine;
     use super::super::measure::tests::measured;
+    use super::super::solver::Solver;
     use super::*;
 
     fn report(gpu: bool) -> Report {
@@ -135,6 +143,7 @@ mod tests {
             threads: 1,
             peak_gflop_per_second: (!gpu).then_some(50.0),
             cases: vec![measured("cmd1", 1), measured("gcbc", 2)],
+            solver: Some(Solver { states: 10_000, discount: 0.99, best_ms: 321.0 }),
             peak_memory_bytes: Some(3 << 20),
         }
     }
@@ -145,7 +154,8 @@ mod tests {
         let text = of(&report);
         let head = "a processor, threads: 1; load before: 0.2; a 1024³ product: 50.0 GFLOP/s";
         assert!(text.starts_with(head) && text.contains("peak memory: 3.0 MiB"), "{text}");
-        assert_eq!(text.lines().count(), 4);
+        assert_eq!(text.lines().count(), 5);
+        assert!(text.contains("10000 states") && text.ends_with(": 321 ms"), "{text}");
         let json = serde_json::to_value(&report).unwrap();
         for (case, line) in json["cases"].as_array().unwrap().iter().zip(text.lines().skip(2)) {
             let numbers =
