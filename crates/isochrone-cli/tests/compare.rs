@@ -91,7 +91,7 @@ fn runs_of_several_machines_in_one_folder_are_told_apart() {
     std::fs::write(out.join("pinwheel/cmd2-ddpg-bc/seed-1/conditions.toml"), other).unwrap();
     let text = page(&out, &out.join("page.md"), &[]);
     let wanted = [
-        "- 3 runs by isochrone 0.1.0",
+        concat!("- 3 runs by isochrone ", env!("CARGO_PKG_VERSION")),
         "- 1 run by isochrone 0.1.0, commit abc, 7 at a time, updates on one NVIDIA H200.",
         "| pinwheel | cmd1 | ddpg-bc | 0, 1 | 400 | 32 | CPU |",
         "| pinwheel | cmd2 | ddpg-bc | 0, 1 | 400 | 32 | CPU, NVIDIA H200 |",
@@ -283,7 +283,7 @@ fn the_page_is_a_function_of_the_folder() {
         "all, planner | stitched, planner |",
         "data and 24 pairs of start and goal are drawn anew with every seed",
         "within 0.05 of its goal in at most 150 steps",
-        "- 4 runs by isochrone 0.1.0",
+        concat!("- 4 runs by isochrone ", env!("CARGO_PKG_VERSION")),
         "2 at a time, each on one thread.",
         "| pinwheel | cmd1 | ddpg-bc | 0, 1 | 400 | 32 | CPU |",
         "`algorithm.goal_action = \"taken\"`",

@@ -399,10 +399,9 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::kernels::{BATCH, STATE, fit, known};
 
     const PROBLEM: Problem = Problem {
-        state_size: STATE,
+        state_size: 5,
         goal_size: 2,
         action_size: 3,
         steps: 10,
@@ -435,8 +434,10 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "cuda")]
     #[test]
     fn every_learner_runs_on_a_gpu_with_every_extraction() {
+        use crate::ops::kernels::{BATCH, STATE, fit, known};
         for name in Config::NAMES {
             for extraction in [None, Some("awr"), Some("ddpg-bc")] {
                 let mut config = Config::named(name).unwrap();

@@ -46,6 +46,7 @@ pub struct Sampler<'d> {
     waypoints: Vec<u32>,
 }
 
+#[cfg(feature = "cuda")]
 /// What a device needs to draw the same batches.
 pub(crate) struct Tables<'a> {
     pub dataset: &'a Dataset,
@@ -78,6 +79,7 @@ impl<'d> Sampler<'d> {
         }
     }
 
+    #[cfg(feature = "cuda")]
     pub(crate) fn tables(&self) -> Tables<'_> {
         Tables {
             dataset: self.dataset,

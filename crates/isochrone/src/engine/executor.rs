@@ -9,6 +9,17 @@ use super::{ArenaId, Parameter, Product, Program, Scalar, Threads, Value, Window
 use crate::data::sampler::Batch;
 use crate::pages;
 
+/// A loss that stopped being a finite number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BrokenLoss {
+    /// The update at which it was first seen.
+    pub step: u64,
+    /// The pass.
+    pub pass: String,
+    /// Its value.
+    pub value: f64,
+}
+
 /// What an operation sees in its forward half.
 pub struct Forward<'a, T: Scalar> {
     values: &'a [Vec<T>],

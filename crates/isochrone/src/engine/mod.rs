@@ -4,9 +4,13 @@
 //! buffer is allocated once, and an update allocates nothing. Sums run in a fixed order, so the
 //! same seed gives the same bits for any number of threads.
 
-pub mod cuda;
+mod choice;
+#[cfg(feature = "cuda")]
+pub(crate) mod cuda;
+mod device;
 mod executor;
 mod hardware;
+mod launches;
 mod optimizer;
 mod parameters;
 mod plan;
@@ -15,14 +19,17 @@ mod program;
 mod scalar;
 mod threads;
 mod together;
+#[cfg(not(feature = "cuda"))]
+mod without_cuda;
 
-pub use cuda::{
-    Argument, BrokenLoss, Buffer, Chosen, CudaExecutor, Device, Dissection, Factor, Finish, Gpu,
-    Grid, Kernels, Precision, Queue, Target,
-};
-pub use executor::{Backward, Clock, Executor, Forward};
+pub use choice::Chosen;
+#[cfg(feature = "cuda")]
+pub use cuda::{CudaExecutor, Dissection};
+pub use device::{Device, Gpu};
+pub use executor::{Backward, BrokenLoss, Clock, Executor, Forward};
 pub(crate) use hardware::Engine;
 pub use hardware::{Hardware, Seeds};
+pub use launches::{Argument, Buffer, Factor, Finish, Grid, Kernels, Precision, Queue, Target};
 pub use optimizer::{Adam, Schedule};
 pub use parameters::{ArenaId, Initial, Parameter, Parameters};
 pub(crate) use products::wide_kernel;
@@ -30,3 +37,5 @@ pub use products::{Product, Side, Wide, multiply, wide};
 pub use program::{Operation, Program, Stage, Value, Window};
 pub use scalar::Scalar;
 pub use threads::Threads;
+#[cfg(not(feature = "cuda"))]
+pub use without_cuda::{CudaExecutor, Dissection};

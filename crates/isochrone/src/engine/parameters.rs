@@ -99,6 +99,7 @@ impl Parameters {
         all.saturating_mul(4 * 4)
     }
 
+    #[cfg(feature = "cuda")]
     /// Where the parameters of an arena end, in order.
     pub(super) fn ends(&self, arena: ArenaId) -> impl Iterator<Item = usize> {
         let ends =

@@ -2,8 +2,10 @@
 
 use crate::data::sampler::{Column, Layout, Offsets, Rows, Waypoints};
 use crate::engine::cuda::listing::{ListedLaunch, listing, sources};
-use crate::engine::cuda::{Argument, OWN_SOURCES, compile_here};
-use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Value, Window};
+use crate::engine::cuda::{OWN_SOURCES, compile_here};
+use crate::engine::{
+    Adam, ArenaId, Argument, Initial, Parameter, Parameters, Program, Value, Window,
+};
 use crate::ops::{
     Activation, AdvantageWeights, Backup, Bootstrap, DeepNorm, DifferenceHead, Directions,
     Extremum, Iqe, Linear, Mrn, Multiplier, Norm, PqeLh, Push, Scale, Standardize, Targets, Term,

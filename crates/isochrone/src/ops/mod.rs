@@ -21,7 +21,7 @@ mod info_nce;
 mod inner_product;
 mod iqe;
 mod join;
-#[cfg(test)]
+#[cfg(all(test, feature = "cuda"))]
 pub(crate) mod kernels;
 mod linear;
 mod log_mean_exp;

@@ -27,6 +27,7 @@ pub enum Rows {
 pub struct RowsId(pub(super) usize);
 
 impl RowsId {
+    #[cfg(feature = "cuda")]
     /// Its place among the declared choices.
     pub(crate) fn place(self) -> usize {
         self.0

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::executor::CudaExecutor;
 use super::graph::{longest, waits};
-use super::queue::Launch;
 use crate::engine::Clock;
+use crate::engine::launches::Launch;
 use crate::error::Result;
 
 /// How long the chain of one launch is that times it, and how often it runs.

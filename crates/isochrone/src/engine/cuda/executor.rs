@@ -2,17 +2,17 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::device::Gpu;
 use super::graph::{CudaGraph, issue};
 use super::layout::{DeviceLayout, kernels};
 use super::machine::{Machine, Marker};
-use super::memory::{Buffer, Places, ReplicaMemory, Share};
+use super::memory::{Places, ReplicaMemory, Share};
 use super::optimizer::{self, Optimizer, OptimizerPlaces};
-use super::products::{Precision, Products};
-use super::queue::{Launch, Of, Work};
+use super::products::Products;
 use super::sampler::{self, Batches, DeviceSampler};
 use super::tiles::{self, Rules};
 use crate::data::sampler::Sampler;
+use crate::engine::Gpu;
+use crate::engine::launches::{Buffer, Launch, Of, Precision, Work};
 use crate::engine::plan::UpdatePlan;
 use crate::engine::{ArenaId, Program};
 use crate::error::Result;

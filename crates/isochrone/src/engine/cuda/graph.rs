@@ -11,9 +11,9 @@ use std::time::Duration;
 use cudarc::driver::{result, sys};
 
 use super::machine::{Machine, broken};
-use super::memory::{Buffer, Share};
+use super::memory::Share;
 use super::products::Products;
-use super::queue::{Argument, Launch, Work};
+use crate::engine::launches::{Argument, Buffer, Launch, Work};
 use crate::error::Result;
 
 /// For every launch, the earlier ones it must wait for; what is waited for through others is left
@@ -233,8 +233,7 @@ impl Drop for CudaGraph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::cuda::machine::Grid;
-    use crate::engine::cuda::memory::Buffer;
+    use crate::engine::launches::Grid;
 
     #[test]
     fn only_direct_waits_are_kept_and_independent_launches_wait_for_nothing() {

@@ -1,9 +1,9 @@
 //! Where everything of a program stands on the GPU, and the launches of its forward and backward.
 
 use super::arrangement::Arrangement;
-use super::memory::{Buffer, Places, Target};
+use super::memory::Places;
 use super::optimizer::ArenaPlaces;
-use super::queue::{Bound, Kernels, Launch, Queue};
+use crate::engine::launches::{Bound, Buffer, Kernels, Launch, Queue, Target};
 use crate::engine::plan::{UpdatePlan, Visit};
 use crate::engine::{Parameter, Program};
 use crate::error::{Error, Result};

@@ -3,10 +3,9 @@
 use super::layout::DeviceLayout;
 use super::memory::Places;
 use super::optimizer::OptimizerPlaces;
-use super::products::Precision;
-use super::queue::{Launch, Work};
 use super::tiles::{self, Rules};
-use super::{Argument, Grid};
+use crate::engine::launches::{Argument, Grid};
+use crate::engine::launches::{Launch, Precision, Work};
 use crate::engine::plan::UpdatePlan;
 use crate::engine::{Operation, Program};
 use crate::error::Result;

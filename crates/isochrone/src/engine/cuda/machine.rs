@@ -10,8 +10,8 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaModule, CudaStrea
 use cudarc::nvrtc::Ptx;
 
 use super::compiler;
-use super::device::Gpu;
-use super::memory::DeviceMemory;
+use crate::engine::Gpu;
+use crate::engine::launches::Grid;
 use crate::error::{Error, Result};
 
 /// A GPU, one queue on it and the kernels of a program.
@@ -29,40 +29,6 @@ impl Marker {
     /// Waits until everything before it is done.
     pub fn wait(&self) -> Result<()> {
         self.0.synchronize().map_err(broken)
-    }
-}
-
-/// The shape of a launch: blocks and the threads of each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grid {
-    /// Blocks along x and y.
-    pub blocks: (usize, usize),
-    /// Threads of a block.
-    pub threads: usize,
-    /// Bytes of shared memory of a block beside what its kernel declares.
-    pub shared: usize,
-}
-
-impl Grid {
-    /// As many threads as there are numbers.
-    pub fn over(numbers: usize) -> Self {
-        const THREADS: usize = 256;
-        Self::blocks(numbers.div_ceil(THREADS), 1, THREADS)
-    }
-
-    /// One block of `threads` threads.
-    pub fn one(threads: usize) -> Self {
-        Self::blocks(1, 1, threads)
-    }
-
-    /// Blocks along x and y, of `threads` threads each.
-    pub fn blocks(x: usize, y: usize, threads: usize) -> Self {
-        Self { blocks: (x, y), threads, shared: 0 }
-    }
-
-    /// With so many bytes of shared memory a block beside what its kernel declares.
-    pub fn with_shared(self, shared: usize) -> Self {
-        Self { shared, ..self }
     }
 }
 
@@ -222,6 +188,24 @@ impl Machine {
         let handle = function.cu_function();
         functions.insert(name, function);
         Ok(handle)
+    }
+}
+
+/// A piece of the GPU's memory, given back when dropped.
+pub(super) struct DeviceMemory {
+    pub address: u64,
+    pub bytes: usize,
+    pub owner: Arc<CudaContext>,
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        let bound = self.owner.bind_to_thread();
+        if bound.is_ok() && self.address != 0 {
+            // SAFETY: the address came from `Machine::memory` and is freed once; freeing waits for
+            // everything queued. Nothing can be done about a refusal here.
+            let _ = unsafe { result::free_sync(self.address) };
+        }
     }
 }
 

@@ -3,60 +3,9 @@
 //! A [`Buffer`] is a place in every replica's part; its address in replica r is
 //! block + 4 · (offset + r · stride).
 
-use std::ops::Range;
-
-use super::machine::Machine;
+use super::machine::{DeviceMemory, Machine};
+use crate::engine::launches::Buffer;
 use crate::error::{Error, Result};
-
-/// A place in every replica's memory: so many numbers of four bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Buffer {
-    pub(super) offset: usize,
-    pub(super) length: usize,
-}
-
-impl Buffer {
-    /// No numbers, at the beginning of the memory.
-    pub(super) const NONE: Self = Self { offset: 0, length: 0 };
-
-    /// The `length` numbers from number `first` on.
-    ///
-    /// # Panics
-    /// Where they are not all inside.
-    pub fn part(self, first: usize, length: usize) -> Self {
-        assert!(first + length <= self.length, "a part of a buffer of {} numbers", self.length);
-        Self { offset: self.offset + first, length }
-    }
-
-    /// How many numbers.
-    pub fn length(self) -> usize {
-        self.length
-    }
-
-    /// Whether four numbers at once may be read from its beginning.
-    pub fn is_aligned(self) -> bool {
-        self.offset.is_multiple_of(4)
-    }
-
-    pub(super) fn range(self) -> Range<usize> {
-        self.offset..self.offset + self.length
-    }
-
-    /// This buffer and the `next` one, which begins where it ends.
-    pub(super) fn and(self, next: Self) -> Self {
-        assert_eq!(self.offset + self.length, next.offset, "buffers side by side");
-        Self { offset: self.offset, length: self.length + next.length }
-    }
-}
-
-/// A gradient to write: added to what is there, or the first to be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target {
-    /// Where.
-    pub buffer: Buffer,
-    /// Whether what is there stays and is added to.
-    pub keep: bool,
-}
 
 /// Buffers begin at multiples of so many numbers: 256 bytes.
 const ALIGNMENT: usize = 64;
@@ -173,24 +122,6 @@ impl Share {
     pub fn address(&self, buffer: Buffer) -> u64 {
         assert!(buffer.offset + buffer.length <= self.stride);
         self.address + 4 * buffer.offset as u64
-    }
-}
-
-/// A piece of the GPU's memory, given back when dropped.
-pub(super) struct DeviceMemory {
-    pub address: u64,
-    pub bytes: usize,
-    pub owner: std::sync::Arc<cudarc::driver::CudaContext>,
-}
-
-impl Drop for DeviceMemory {
-    fn drop(&mut self) {
-        let bound = self.owner.bind_to_thread();
-        if bound.is_ok() && self.address != 0 {
-            // SAFETY: the address came from `Machine::memory` and is freed once; freeing waits for
-            // everything queued. Nothing can be done about a refusal here.
-            let _ = unsafe { cudarc::driver::result::free_sync(self.address) };
-        }
     }
 }
 

@@ -8,8 +8,8 @@
 
 mod arrangement;
 mod compiler;
-mod device;
 mod dissection;
+mod driver;
 mod executor;
 mod graph;
 mod layout;
@@ -21,20 +21,13 @@ mod memory;
 mod numbers;
 mod optimizer;
 mod products;
-mod queue;
 mod sampler;
 mod tiles;
 
 #[cfg(test)]
 pub(crate) use compiler::tests::compile_here;
-pub use device::{Chosen, Device, Gpu};
 pub use dissection::Dissection;
 pub use executor::CudaExecutor;
-pub use machine::Grid;
-pub use memory::{Buffer, Target};
-pub use numbers::BrokenLoss;
-pub use products::{Factor, Finish, Precision};
-pub use queue::{Argument, Kernels, Queue};
 
 /// The CUDA sources of the executor itself.
 #[cfg(test)]

@@ -1,22 +1,10 @@
 //! What goes in and out of an executor between updates: batches, parameters, metrics, broken losses.
 
 use super::executor::CudaExecutor;
-use super::memory::Buffer;
-use super::queue::Launch;
 use crate::data::sampler::Batch;
-use crate::engine::{ArenaId, Value};
+use crate::engine::launches::{Buffer, Launch};
+use crate::engine::{ArenaId, BrokenLoss, Value};
 use crate::error::Result;
-
-/// A loss that stopped being a finite number.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BrokenLoss {
-    /// The update at which it was first seen.
-    pub step: u64,
-    /// The pass.
-    pub pass: String,
-    /// Its value.
-    pub value: f64,
-}
 
 impl CudaExecutor {
     /// Copies a batch drawn on the CPU to a replica.

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::machine::{Grid, Machine};
-use super::memory::{Buffer, DeviceMemory, Places};
-use super::queue::{Argument, Launch};
+use super::machine::{DeviceMemory, Machine};
+use super::memory::Places;
+use crate::engine::launches::{Argument, Buffer, Grid, Launch};
 use crate::engine::program::Pass;
 use crate::engine::{Adam, ArenaId, Parameters, Program, Schedule, Window};
 use crate::error::Result;

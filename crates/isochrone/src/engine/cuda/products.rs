@@ -9,69 +9,11 @@ use std::ffi::c_void;
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
 
-use super::machine::Machine;
-use super::memory::{Buffer, DeviceMemory, Share, Target};
+use super::machine::{DeviceMemory, Machine};
+use super::memory::Share;
 use crate::engine::Product;
+use crate::engine::launches::{Buffer, Factor, Finish, Multiply, Precision};
 use crate::error::{Error, Result};
-
-/// How exact products are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Precision {
-    /// Factors rounded to 10 bits of mantissa, sums in single precision.
-    #[default]
-    Tf32,
-    /// Single precision throughout.
-    Single,
-}
-
-/// A matrix to be multiplied, read as it stands or transposed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Factor {
-    /// Row i, column j is number i · columns + j.
-    Plain(Buffer),
-    /// Row i, column j is number j · rows + i: the stored matrix is read across.
-    Across(Buffer),
-}
-
-impl Factor {
-    pub(super) fn buffer(self) -> Buffer {
-        match self {
-            Self::Plain(buffer) | Self::Across(buffer) => buffer,
-        }
-    }
-}
-
-/// What is applied to every row of a product before it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Finish {
-    /// Nothing.
-    None,
-    /// Adds a row.
-    Bias(Buffer),
-    /// Adds a row, then max(0, ·).
-    BiasRelu(Buffer),
-}
-
-impl Finish {
-    pub(super) fn bias(self) -> Option<Buffer> {
-        match self {
-            Self::None => None,
-            Self::Bias(bias) | Self::BiasRelu(bias) => Some(bias),
-        }
-    }
-}
-
-/// One product.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Multiply {
-    pub shape: Product,
-    pub left: Factor,
-    pub right: Factor,
-    pub out: Target,
-    pub scale: f32,
-    pub finish: Finish,
-    pub exact: bool,
-}
 
 type Key = ([usize; 3], Factor, Factor, Buffer, bool, Finish, Share);
 

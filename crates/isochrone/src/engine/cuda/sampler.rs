@@ -1,9 +1,9 @@
 //! Draws batches on the GPU, from data that live there: the draws of `data/sampler.rs`.
 
-use super::machine::{Grid, Machine};
-use super::memory::{Buffer, DeviceMemory, Places};
-use super::queue::{Argument, Launch};
+use super::machine::{DeviceMemory, Machine};
+use super::memory::Places;
 use crate::data::sampler::{Column, End, First, Rows, RowsId, Sampler, Tables};
+use crate::engine::launches::{Argument, Buffer, Grid, Launch};
 use crate::error::{Error, Result};
 use crate::random::Purpose;
 

@@ -6,15 +6,11 @@
 
 use std::ops::Range;
 
-use super::machine::Grid;
-use super::memory::Buffer;
-use super::products::{Factor, Finish, Multiply, Precision};
-use super::queue::{Argument, Launch, Work};
+use crate::engine::launches::{
+    Argument, Buffer, Factor, Finish, GATE, Grid, Launch, Multiply, Precision, Work,
+};
 
 pub(super) const SOURCE: &str = include_str!("tiles.cu");
-
-/// The kernel that leaves of a gradient what an output was positive for.
-const GATE: &str = "tiles_gate";
 
 /// Rows and columns of a tile, threads of a block and bytes of shared memory it works in.
 const SIDE: usize = 32;
@@ -32,17 +28,6 @@ const LEAST_COLUMNS: usize = 8;
 pub(super) struct Rules {
     pub precision: Precision,
     pub replicas: usize,
-}
-
-/// The launch that leaves of `gradient` what `told` is positive for.
-pub(super) fn gate(gradient: Buffer, told: Buffer) -> Launch {
-    let arguments = [
-        Argument::Write(gradient),
-        Argument::Read(told),
-        Argument::size(gradient.length()),
-        Argument::Int((gradient.is_aligned() && told.is_aligned()).into()),
-    ];
-    Launch::kernel(GATE, Grid::over(gradient.length().div_ceil(4)), &arguments)
 }
 
 /// Replaces small products among `launches` by tiles, and fuses the gates that follow them.
@@ -121,7 +106,7 @@ fn tiles(product: &Multiply, name: &'static str, told: Option<Buffer>) -> Launch
 mod tests {
     use super::*;
     use crate::engine::Product;
-    use crate::engine::cuda::memory::Target;
+    use crate::engine::launches::{Target, gate};
 
     fn product(rows: usize, out: Buffer) -> Launch {
         let shape = Product { m: rows, k: 16, n: 64 };

@@ -1,41 +1,46 @@
-//! What an operation sees on the GPU, and the list of launches it leaves behind.
-//!
-//! Nothing runs while a list is made. Each launch says which buffers it reads and writes, and from
-//! that alone follows what it must wait for; everything else runs side by side.
+//! The launches that operations leave behind. Nothing runs while a list is made: each launch says which
+//! buffers it reads and writes, and from that alone follows what it must wait for.
 
 use std::ops::Range;
 
-use super::machine::Grid;
-use super::memory::{Buffer, Target};
-use super::products::{Factor, Finish, Multiply};
-use super::tiles;
-use crate::engine::Product;
+use super::buffer::{Buffer, Target};
+use super::multiply::Multiply;
 
-/// The kernels of an operation: the same formula as its CPU code.
-///
-/// A kernel may overwrite the gradient of the operation's output, but not what the forward half
-/// kept: two passes may go backward through it.
-pub trait Kernels {
-    /// The CUDA source, without the prelude.
-    fn source(&self) -> &'static str;
+/// The kernel that leaves of a gradient what an output was positive for.
+pub(in crate::engine) const GATE: &str = "tiles_gate";
 
-    /// Lengths of the buffers kept from forward to backward, or needed for the moment; they begin
-    /// as zeros.
-    fn kept(&self) -> Vec<usize> {
-        Vec::new()
+/// The shape of a launch: blocks and the threads of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grid {
+    /// Blocks along x and y.
+    pub blocks: (usize, usize),
+    /// Threads of a block.
+    pub threads: usize,
+    /// Bytes of shared memory of a block beside what its kernel declares.
+    pub shared: usize,
+}
+
+impl Grid {
+    /// As many threads as there are numbers.
+    pub fn over(numbers: usize) -> Self {
+        const THREADS: usize = 256;
+        Self::blocks(numbers.div_ceil(THREADS), 1, THREADS)
     }
 
-    /// Whether rows are independent, so that several applications of the same parameters may run
-    /// as one with more rows.
-    fn stacks(&self) -> bool {
-        false
+    /// One block of `threads` threads.
+    pub fn one(threads: usize) -> Self {
+        Self::blocks(1, 1, threads)
     }
 
-    /// Queues the forward half.
-    fn forward(&self, queue: &mut Queue<'_>);
+    /// Blocks along x and y, of `threads` threads each.
+    pub fn blocks(x: usize, y: usize, threads: usize) -> Self {
+        Self { blocks: (x, y), threads, shared: 0 }
+    }
 
-    /// Queues the backward half.
-    fn backward(&self, queue: &mut Queue<'_>);
+    /// With so many bytes of shared memory a block beside what its kernel declares.
+    pub fn with_shared(self, shared: usize) -> Self {
+        Self { shared, ..self }
+    }
 }
 
 /// One argument of a kernel.
@@ -90,14 +95,14 @@ impl Argument {
 
 /// What a launch does.
 #[derive(Debug, Clone)]
-pub(super) enum Work {
+pub(in crate::engine) enum Work {
     Kernel { name: &'static str, grid: Grid, arguments: Vec<Argument> },
     Product(Multiply),
 }
 
 /// A launch with the places it reads and writes.
 #[derive(Debug, Clone)]
-pub(super) struct Launch {
+pub(in crate::engine) struct Launch {
     pub work: Work,
     pub reads: Vec<Range<usize>>,
     pub writes: Vec<Range<usize>>,
@@ -108,7 +113,7 @@ pub(super) struct Launch {
 }
 
 /// An operation and one of its halves; what is no operation has no halves.
-pub(super) type Of = (&'static str, &'static str);
+pub(in crate::engine) type Of = (&'static str, &'static str);
 
 impl Launch {
     pub fn kernel(name: &'static str, grid: Grid, arguments: &[Argument]) -> Self {
@@ -178,103 +183,15 @@ impl Launch {
     }
 }
 
-/// The buffers of one half of an operation; several stacked applications have theirs side by side.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Bound {
-    pub replicas: usize,
-    pub rows: usize,
-    pub inputs: Vec<Buffer>,
-    pub output: Option<Buffer>,
-    pub kept: Vec<Buffer>,
-    pub parameters: Vec<Buffer>,
-    pub output_gradient: Option<Buffer>,
-    pub input_targets: Vec<Option<Target>>,
-    pub parameter_targets: Vec<Option<Target>>,
-}
-
-/// What an operation sees on the GPU.
-pub struct Queue<'a> {
-    pub(super) bound: Bound,
-    pub(super) launches: &'a mut Vec<Launch>,
-}
-
-/// The output and its gradient are bound before a half of an operation is queued.
-const BOUND: &str = "this half of the operation has no such buffer";
-
-impl Queue<'_> {
-    /// How many replicas run side by side.
-    pub fn replicas(&self) -> usize {
-        self.bound.replicas
-    }
-
-    /// Rows of the output.
-    pub fn rows(&self) -> usize {
-        self.bound.rows
-    }
-
-    /// Input `at`.
-    pub fn input(&self, at: usize) -> Buffer {
-        self.bound.inputs[at]
-    }
-
-    /// How many inputs.
-    pub fn inputs(&self) -> usize {
-        self.bound.inputs.len()
-    }
-
-    /// The output.
-    pub fn output(&self) -> Buffer {
-        self.bound.output.expect(BOUND)
-    }
-
-    /// Kept buffer `at`.
-    pub fn kept(&self, at: usize) -> Buffer {
-        self.bound.kept[at]
-    }
-
-    /// Parameter `at`.
-    pub fn parameter(&self, at: usize) -> Buffer {
-        self.bound.parameters[at]
-    }
-
-    /// The derivative of the loss by the output, in the backward half; may be overwritten.
-    pub fn output_gradient(&self) -> Buffer {
-        self.bound.output_gradient.expect(BOUND)
-    }
-
-    /// The gradient of input `at` to write, where it is wanted.
-    pub fn input_target(&self, at: usize) -> Option<Target> {
-        self.bound.input_targets[at]
-    }
-
-    /// The gradient of parameter `at` to write, where it moves.
-    pub fn parameter_target(&self, at: usize) -> Option<Target> {
-        self.bound.parameter_targets[at]
-    }
-
-    /// Queues a kernel of the operation's source.
-    pub fn launch(&mut self, name: &'static str, grid: Grid, arguments: &[Argument]) {
-        self.launches.push(Launch::kernel(name, grid, arguments));
-    }
-
-    /// Queues `gradient` ← `gradient` where `told`, as long, is positive, else 0: the way back through
-    /// max(0, ·) by its output.
-    pub fn gate(&mut self, gradient: Buffer, told: Buffer) {
-        self.launches.push(tiles::gate(gradient, told));
-    }
-
-    /// Queues `out` ← scale · `left` · `right` (+ `out` where it is kept), then `finish`; with
-    /// `exact` in full single precision whatever the executor's precision is.
-    pub fn multiply(
-        &mut self,
-        shape: Product,
-        (left, right): (Factor, Factor),
-        out: Target,
-        (scale, finish, exact): (f32, Finish, bool),
-    ) {
-        let multiply = Multiply { shape, left, right, out, scale, finish, exact };
-        self.launches.push(Launch::product(multiply));
-    }
+/// The launch that leaves of `gradient` what `told` is positive for.
+pub(in crate::engine) fn gate(gradient: Buffer, told: Buffer) -> Launch {
+    let arguments = [
+        Argument::Write(gradient),
+        Argument::Read(told),
+        Argument::size(gradient.length()),
+        Argument::Int((gradient.is_aligned() && told.is_aligned()).into()),
+    ];
+    Launch::kernel(GATE, Grid::over(gradient.length().div_ceil(4)), &arguments)
 }
 
 #[cfg(test)]
