@@ -1,4 +1,4 @@
-//! `isochrone audit`: whether a learned distance keeps the laws of a quasimetric.
+//! `isochrone audit`: whether a learned distance is a quasimetric.
 
 use std::path::PathBuf;
 
@@ -13,9 +13,9 @@ use crate::opened::{OpenRun, sampled};
 use crate::output::{Bars, say, say_json};
 use crate::wording;
 
-/// Checks the triangle inequality of a learned distance on data states.
+/// Check the triangle inequality of a learned distance on data states
 ///
-/// Violations are counted and told; they do not change the exit code.
+/// Violations are counted and reported; they do not change the exit code.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   isochrone audit runs/demo/cmd2
@@ -24,17 +24,17 @@ pub struct Audit {
     /// A run's folder, or a model.safetensors
     #[arg(value_name = "RUN|MODEL")]
     subject: PathBuf,
-    /// The states to check on: an .npz file or the name of a world [default: the run's own data]
+    /// The states to check: a data file or the name of a world [default: the run's own data]
     #[arg(long, value_name = "FILE")]
     data: Option<String>,
-    /// Triples of states to try
+    /// How many triples of states to check
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     triples: u64,
-    /// Draws states and triples
+    /// The seed for drawing states and triples
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Prints the result as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

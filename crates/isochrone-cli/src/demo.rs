@@ -1,4 +1,4 @@
-//! `isochrone demo`: data, two learners, checks against the truth and a picture, in one command.
+//! `isochrone demo`: data, two learners, checks against exact answers and a picture, in one command.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -22,15 +22,16 @@ use crate::{train, wording};
 /// The two learners, each in a folder of its name.
 const LEARNERS: [&str; 2] = ["cmd2", "cmd1"];
 
-/// Learns from a small world with both algorithms and checks them against exact answers.
+/// Train CMD-1 and CMD-2 in a small world and check them against exact answers
 ///
-/// Takes about a minute on two cores. Run again in the same folder, it goes on or repeats the checks.
+/// Takes about a minute on two cores. If interrupted, the same command resumes; once complete, it only
+/// repeats the checks.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   isochrone demo
   isochrone demo --out runs/another --seed 1 --json")]
 pub struct Demo {
-    /// Where everything is kept
+    /// The folder to write to
     #[arg(long, short, default_value = "runs/demo")]
     out: PathBuf,
     /// The seed of both runs
@@ -39,12 +40,12 @@ pub struct Demo {
     /// Threads to use [default: all cores]
     #[arg(long, short)]
     threads: Option<usize>,
-    /// Prints the result as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Everything the demo says; printed as lines, written as `summary.json`.
+/// Everything the demo reports; printed as lines, written as `summary.json`.
 #[derive(Serialize)]
 struct Summary {
     dataset: Facts,
@@ -65,7 +66,7 @@ struct Facts {
     horizon: usize,
 }
 
-/// What one learner came to.
+/// The results of one learner.
 #[derive(Serialize)]
 struct Learner {
     name: String,

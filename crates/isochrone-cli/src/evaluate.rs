@@ -16,9 +16,9 @@ use crate::pictures::{self, Plane};
 use crate::routes::routes;
 use crate::{seeds, wording};
 
-/// Measures a complete run: success by class, agreement with exact steps, triangle inequality.
+/// Evaluate a run: success rates, agreement with exact steps, triangle inequality
 ///
-/// A folder with several seeds (`RUN/seed-0`, `RUN/seed-1`, …) gives means over them.
+/// For a folder with several seeds (`RUN/seed-0`, `RUN/seed-1`, …) it prints means over them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   isochrone evaluate runs/demo/cmd2
@@ -27,13 +27,13 @@ use crate::{seeds, wording};
 pub struct Evaluate {
     /// A run's folder, or a folder of seeds
     run: PathBuf,
-    /// Who steers in the world [default: policy]
+    /// What controls the agent in the world [default: policy]
     #[arg(long, value_enum)]
     control: Option<Steering>,
-    /// Draws no pictures
+    /// Do not draw pictures
     #[arg(long)]
     no_pictures: bool,
-    /// Prints the result as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -17,16 +17,16 @@ pub struct Exact {
     /// The world: a TOML or JSON file with `discount` and `transitions`
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Use this discount instead of the file's
+    /// Use this discount instead of the one in the file
     #[arg(long, value_name = "NUMBER")]
     discount: Option<f64>,
     /// Print nats instead of steps: steps × ln(1/discount)
     #[arg(long)]
     nats: bool,
-    /// Print JSON; an unreachable state is at distance null
+    /// Print JSON, with null for unreachable states
     #[arg(long)]
     json: bool,
-    /// Print the distances between pairs of a state and an action
+    /// Print distances between state-action pairs
     #[arg(long)]
     state_action: bool,
 }

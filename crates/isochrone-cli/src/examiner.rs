@@ -1,4 +1,4 @@
-//! The questions that models are asked: prepared once for a world, put to any model of it.
+//! The evaluations of models: prepared once for a world, run on any model of it.
 
 use isochrone::data::Dataset;
 use isochrone::evaluate::{
@@ -28,9 +28,9 @@ const GREEDY_MOVES: usize = 1_000;
 pub enum Steering {
     /// The policy alone
     Policy,
-    /// The policy, sent along the shortest path over data states
+    /// The policy, following the waypoints of a shortest path over data states
     Graph,
-    /// The policy, sent to the best data state near by
+    /// The policy, moving to the best data state nearby
     Greedy,
 }
 

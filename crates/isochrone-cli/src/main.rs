@@ -1,4 +1,4 @@
-//! The command `isochrone`: words in; words, files and pictures out.
+//! The command `isochrone`: arguments in; text, files and pictures out.
 
 mod audit;
 mod bench;
@@ -72,12 +72,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// The text of an error as one line, whatever a file's name holds.
+/// The text of an error as one line, whatever characters a file's name has.
 fn one_line(error: &isochrone::Error) -> String {
     error.to_string().replace(['\n', '\r'], " ")
 }
 
-/// One line on standard error; a closed one is no trouble.
+/// Prints one line to standard error; a closed one is ignored.
 fn warn(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

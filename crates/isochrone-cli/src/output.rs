@@ -1,4 +1,4 @@
-//! Words out: lines on standard output that survive a closed pipe, and progress bars beside them.
+//! Output: lines on standard output that survive a closed pipe, and progress bars.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Writes one line to standard output. A reader that has gone away ends the talk, not the work.
+/// Writes one line to standard output. If the reader has gone away, output stops, work does not.
 pub fn say(line: &str) -> Result<()> {
     if CLOSED.load(Ordering::Relaxed) {
         return Ok(());
@@ -60,7 +60,7 @@ impl Bars {
         bar
     }
 
-    /// A turning sign for work of unknown length.
+    /// A spinner for work of unknown length.
     pub fn spinner(&self, label: &str) -> ProgressBar {
         let bar = self.bars.add(ProgressBar::new_spinner());
         if let Ok(style) = ProgressStyle::with_template("{prefix:<16} {spinner} {elapsed_precise}")

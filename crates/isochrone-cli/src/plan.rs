@@ -15,7 +15,7 @@ use crate::output::{Bars, say, say_json};
 use crate::pictures::{Ends, Plane};
 use crate::{examiner, wording};
 
-/// Plans a path between two states with a run's distance.
+/// Plan a path between two states with the distance of a run
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   isochrone plan runs/demo/cmd2 --start 0.2,0.1 --goal 0.31,0.69
@@ -23,19 +23,19 @@ use crate::{examiner, wording};
 pub struct Plan {
     /// A run's folder
     run: PathBuf,
-    /// Where the path begins: numbers with commas between them
+    /// The start: values separated by commas
     #[arg(long, value_name = "X,Y", allow_hyphen_values = true)]
     start: String,
-    /// Where it should lead
+    /// The goal, likewise
     #[arg(long, value_name = "X,Y", allow_hyphen_values = true)]
     goal: String,
-    /// How the path is found
+    /// How to find the path
     #[arg(long, value_enum, default_value_t = Planner::Graph)]
     planner: Planner,
-    /// Draws no plan.svg and plan.png
+    /// Do not draw plan.svg and plan.png
     #[arg(long)]
     no_pictures: bool,
-    /// Prints the result as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -46,7 +46,7 @@ pub struct Plan {
 pub enum Planner {
     /// The shortest path along recorded steps
     Graph,
-    /// From data state to the best data state near by
+    /// Move to the best data state nearby, again and again
     Greedy,
 }
 

@@ -281,7 +281,7 @@ fn the_page_is_a_function_of_the_folder() {
         "## pinwheel",
         "| algorithm | extraction | seeds | all | all, IQM | stitched | 0 switches | 1 switch |",
         "all, planner | stitched, planner |",
-        "data and 24 pairs of start and goal are drawn anew with every seed",
+        "data and 24 pairs of start and goal are drawn anew for each seed",
         "within 0.05 of its goal in at most 150 steps",
         concat!("- 4 runs by isochrone ", env!("CARGO_PKG_VERSION")),
         "2 at a time, each on one thread.",
@@ -406,8 +406,8 @@ fn a_sheet_names_worlds_learners_and_what_others_published() {
     let wanted = [
         "# A small table\n",
         "- Data: recorded here.",
-        "- The column `elsewhere` is of somebody, not ours: eight seeds.",
-        "data are recorded once, 8 pairs of start and goal are drawn anew with every seed",
+        "- The column `elsewhere` is from somebody, not measured here: eight seeds.",
+        "data are recorded once, 8 pairs of start and goal are drawn anew for each seed",
         "| pinwheel | cmd1 | awr | 0, 1 | 40 | 32 |",
     ];
     holds(&written, &wanted);

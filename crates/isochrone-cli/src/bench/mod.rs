@@ -20,24 +20,24 @@ use self::measure::{Found, Limits, Products, on_cpu, on_gpu};
 use crate::output::{Bars, say, say_json};
 use crate::train::thread_count;
 
-/// Measure how long an update takes on this machine, beside its matrix products alone
+/// Measure how long an update takes on this machine, and how long its matrix products alone take
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   isochrone bench --algorithm cmd1,cmd2 --shape 4x512
   isochrone bench --device cuda:0 --seeds 8 --json
   isochrone bench --scaling runs/scaling --device auto")]
 pub struct Bench {
-    /// Where updates run: auto, cpu or cuda:N; auto takes a GPU where there is one
+    /// Where updates run: auto, cpu or cuda:N; auto uses a GPU if there is one
     #[arg(long, default_value = "cpu")]
     device: String,
     /// The learners, separated by commas [default: all; cmd1 with --scaling]
     #[arg(long = "algorithm", short, value_name = "NAME", value_delimiter = ',')]
     algorithms: Vec<String>,
-    /// Hidden layers and their width, separated by commas; with --scaling the one to begin from
+    /// Hidden layers × width, separated by commas; with --scaling, the size to start from
     /// [default: 4x512, 3x256 and 2x128; 4x512 with --scaling]
     #[arg(long = "shape", value_name = "SHAPE", value_delimiter = ',')]
     shapes: Vec<String>,
-    /// Rows of a batch, separated by commas [default: 256, and 1024 for 4x512]
+    /// Batch sizes, separated by commas [default: 256, and 1024 for 4x512]
     #[arg(long = "batch", value_name = "ROWS", value_delimiter = ',')]
     batches: Vec<usize>,
     /// Seeds trained at once
@@ -46,22 +46,22 @@ pub struct Bench {
     /// Threads to use [default: all cores]
     #[arg(long, short)]
     threads: Option<usize>,
-    /// Measures how an update grows with batch, width, latent size, seeds and rows instead; tables
-    /// and pictures go to this folder
+    /// Measure instead how an update grows with batch, width, latent size, seeds and rows; write
+    /// tables and pictures to this folder
     #[arg(long, value_name = "OUT", conflicts_with_all = ["batches", "seeds"])]
     scaling: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// How long each case is measured [default: 1; 0.1 with --quick]
+    /// Seconds to measure each case [default: 1; 0.1 with --quick]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Measure fewer updates, and the first two places of each size with --scaling
+    /// Measure fewer updates; with --scaling, only the first two values of each axis
     #[arg(long)]
     quick: bool,
 }
 
-/// The whole answer.
+/// Everything that is reported.
 #[derive(Debug, Serialize)]
 struct Report {
     version: &'static str,

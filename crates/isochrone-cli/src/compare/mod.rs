@@ -26,10 +26,10 @@ const GRID: &str = "grid.txt";
 /// Seeds of a combination that neither the command nor a sheet counts.
 const SEEDS: u64 = 5;
 
-/// Trains and measures every combination of worlds, learners, extractions and seeds.
+/// Train and evaluate every combination of worlds, learners, extractions and seeds
 ///
-/// Each is a run in its own folder: what is complete is not repeated, and the same command goes on
-/// where it stopped. Tables, curves and the page are of all runs in the folder.
+/// Each combination is a run in its own folder. Complete runs are not repeated: if interrupted, the
+/// same command resumes. Tables, curves and the page cover all runs in the folder.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   isochrone compare --world pinwheel
@@ -38,52 +38,52 @@ const SEEDS: u64 = 5;
   isochrone compare configs/pointmaze.toml --device auto --results docs/results-pointmaze.md
   isochrone compare --report-only runs/compare --results docs/results.md")]
 pub struct Compare {
-    /// The sheet of a benchmark: worlds, learners, settings and published numbers (.toml)
+    /// A benchmark sheet (.toml): worlds, learners, settings and published numbers
     sheet: Option<PathBuf>,
-    /// The worlds, each named once or separated by commas [default: those of the sheet]
+    /// The worlds, separated by commas [default: those of the sheet]
     #[arg(long = "world", value_name = "WORLD", value_delimiter = ',')]
     #[arg(required_unless_present_any = ["report_only", "sheet"])]
     worlds: Vec<String>,
-    /// The learners: names or configs (.toml), separated by commas; a variant sets keys behind
-    /// colons, as in cmd1:train.batch_size=1024 [default: those of the sheet, else all]
+    /// The learners: names or configs (.toml), separated by commas; to define a variant, append keys
+    /// after colons, as in cmd1:train.batch_size=1024 [default: those of the sheet, else all]
     #[arg(long = "algorithm", short, value_name = "NAME", value_delimiter = ',')]
     algorithms: Vec<String>,
-    /// How policies are taken from distances: default, awr, ddpg-bc or both
+    /// How to extract policies from distances: default, awr, ddpg-bc or both
     #[arg(long, default_value = "default")]
     extraction: String,
-    /// Seeds of each combination [default: those of the sheet, else 5]
+    /// Seeds per combination [default: those of the sheet, else 5]
     #[arg(long, value_name = "N")]
     seeds: Option<u64>,
-    /// Changes one key of every config, e.g. --set train.steps=5000
+    /// Change one key of every config, e.g. --set train.steps=5000
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Also lets every final policy go along the graph planner's waypoints
+    /// Also evaluate every final policy along the graph planner's waypoints
     #[arg(long)]
     planner: bool,
-    /// Where runs, tables and curves are kept [default: runs/SHEET, else runs/compare]
+    /// The folder for runs, tables and curves [default: runs/SHEET, else runs/compare]
     #[arg(long, short)]
     out: Option<PathBuf>,
-    /// Runs at a time, each on one thread [default: all cores]
+    /// How many runs to train at a time, one thread each [default: all cores]
     #[arg(long, short)]
     threads: Option<usize>,
-    /// Where updates run: auto, cpu or cuda:N; evaluations run on the threads
+    /// Where updates run: auto, cpu or cuda:N; evaluations always run on the CPU
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// Writes the results as a page
+    /// Write the results as a Markdown page
     #[arg(long, value_name = "PAGE")]
     results: Option<PathBuf>,
-    /// A text that says what was tuned, for the page
+    /// A text file for the page that says what was tuned
     #[arg(long, value_name = "FILE")]
     grid: Option<PathBuf>,
-    /// Trains nothing: tables, curves and page of the runs in this folder
+    /// Train nothing; write tables, curves and the page for the runs in this folder
     #[arg(long, value_name = "OUT", conflicts_with_all = ["sheet", "worlds", "seeds", "overrides", "planner"])]
     report_only: Option<PathBuf>,
-    /// Prints the result as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Everything a comparison says; printed as a table, written as `compare.json`.
+/// Everything a comparison reports; printed as a table, written as `compare.json`.
 #[derive(Serialize)]
 struct Report {
     /// What trained the runs, and how many each.
