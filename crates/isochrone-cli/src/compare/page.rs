@@ -65,7 +65,10 @@ fn about(text: &mut String, report: &Report) {
     }
     for column in &sheet.published {
         let Published { name, source, protocol, .. } = column;
-        let _ = writeln!(text, "- The column `{name}` is from {source}, not measured here: {protocol}.");
+        let _ = writeln!(
+            text,
+            "- The column `{name}` is from {source}, not measured here: {protocol}."
+        );
     }
 }
 
@@ -88,9 +91,9 @@ fn protocol(text: &mut String, report: &Report) {
             [1, _] => format!(
                 "data are recorded once, {pairs} are drawn anew for each seed, the same for all learners"
             ),
-            _ => format!(
-                "data and {pairs} are drawn anew for each seed, the same for all learners"
-            ),
+            _ => {
+                format!("data and {pairs} are drawn anew for each seed, the same for all learners")
+            }
         };
         let _ = writeln!(
             text,

@@ -13,7 +13,6 @@ use super::{Token, entries, library, module_path, path_tree, read, resolve, toke
 const EXEMPT: &[&str] = &[
     "data",
     "engine",
-    "engine/cuda",
     "extraction",
     "nn/measure",
     "ops",
