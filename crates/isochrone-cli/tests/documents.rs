@@ -14,25 +14,78 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap()
 }
 
+/// Every document of the repository, from its root.
+fn documents() -> Vec<String> {
+    let mut found = Vec::new();
+    for folder in ["", "docs"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let path = Path::new(folder).join(entry.unwrap().file_name());
+            if path.extension().is_some_and(|ending| ending == "md") {
+                found.push(path.to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
 /// The lines of the blocks marked `sh`, of every document.
 fn commands() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for name in [
-        "README.md",
-        "docs/formats.md",
-        "docs/paper.md",
-        "docs/choosing.md",
-        "docs/performance.md",
-        "ARCHITECTURE.md",
-        "CONTRIBUTING.md",
-    ] {
-        let text = read(name);
+    for name in documents() {
+        let text = read(&name);
         let blocks = text.split("```").skip(1).step_by(2);
         for block in blocks.filter_map(|block| block.strip_prefix("sh\n")) {
-            found.extend(block.lines().map(|line| (name.to_owned(), line.trim().to_owned())));
+            found.extend(block.lines().map(|line| (name.clone(), line.trim().to_owned())));
         }
     }
     found
+}
+
+/// The name by which a link reaches a heading.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = text.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+    kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+}
+
+/// What is wrong with the links and the files named in a document's text.
+fn dead(name: &str, text: &str) -> Vec<String> {
+    let mut dead = Vec::new();
+    let folder = root().join(name).parent().unwrap().to_owned();
+    for link in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+        let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+        let path = if file.is_empty() { root().join(name) } else { folder.join(file) };
+        let leads = link.starts_with("https://")
+            || path.exists()
+                && (heading.is_empty()
+                    || std::fs::read_to_string(&path)
+                        .unwrap()
+                        .lines()
+                        .any(|line| line.starts_with('#') && anchor(line) == heading));
+        if !leads {
+            dead.push(format!("{name}: the link `{link}`"));
+        }
+    }
+    // Files are named from the root, or from the folders of the library.
+    let from = ["", "crates/isochrone", "crates/isochrone/src"].map(|folder| root().join(folder));
+    for named in text.split('`').skip(1).step_by(2) {
+        let is_file = named.contains('/')
+            && [".rs", ".cu", ".md", ".py", ".toml"].iter().any(|ending| named.ends_with(ending))
+            && !named.contains([' ', '*', '…', '<']);
+        if is_file && !from.iter().any(|folder| folder.join(named).exists()) {
+            dead.push(format!("{name}: the file `{named}`"));
+        }
+    }
+    dead
+}
+
+#[test]
+fn links_and_named_files_exist() {
+    let wrong = dead("README.md", "[a](docs/none.md) [b](docs/paper.md#none) `ops/none.rs`");
+    assert_eq!(wrong.len(), 3, "{wrong:?}");
+    let dead: Vec<String> = documents().iter().flat_map(|name| dead(name, &read(name))).collect();
+    assert!(dead.is_empty(), "{}", dead.join("\n"));
 }
 
 /// A small file of the form the README describes: a walk round a circle, one way.
