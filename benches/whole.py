@@ -3,7 +3,7 @@
 
     benches/whole.py --device cuda:0 --out benches/results/h200    # writes run.json
 
-Reading the world, compiling kernels and the last evaluation count; the clock stops when the command ends.
+The time includes generating the data, compiling kernels and the last evaluation.
 """
 
 import argparse

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times our readers beside numpy and h5py: 1,000,000 x 29 numbers of 32 bits.
+"""Times our readers beside numpy and h5py: 1,000,000 x 29 32-bit floats.
 
     python benches/readers/compare.py [--isochrone path] [--out benches/results/NAME]
 
-Needs numpy, and h5py for HDF5. Both sides read the same file into arrays in memory, warm, in turns, five
+Needs numpy, and h5py for HDF5. Both sides read the same file into arrays in memory, warm, in turn, five
 times each in one run; medians are compared. Ours is `read_seconds` of `isochrone data inspect --json`:
 from the opening of the file to rows in memory, checksums compared, values not yet looked at. Numpy's and
-h5py's is the time to load the same arrays. Prints one line a file, writes readers.json with --out, and
-leaves with 1 where a bar is missed.
+h5py's is the time to load the same arrays. Prints one line per file, writes readers.json with --out, and
+exits with 1 if a bound is exceeded.
 """
 
 import argparse
