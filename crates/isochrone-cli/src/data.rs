@@ -1,11 +1,11 @@
-//! `isochrone data`: what a file of trajectories holds, and the same data in another format.
+//! `isochrone data`: describes files of trajectories, converts and records them.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use isochrone::data::{
-    Choices, Column, Format, Inspection, Loaded, Memory, Opened, Rows, SUSPICIOUS, load, npz,
-    open_sample,
+    Choices, ColumnSummary, Format, Inspection, Loaded, Memory, OpenedFile, RawRows, SUSPICIOUS,
+    load, npz, open_sample,
 };
 use isochrone::report::{Coverage, pictures};
 use isochrone::{Error, Result};
@@ -15,7 +15,7 @@ use crate::generate::{self, Generate};
 use crate::output::{Bars, say, say_json};
 use crate::wording::{counted, grouped};
 
-/// Looks into files of trajectories, converts them, records worlds.
+/// Inspects and converts files of trajectories, records worlds
 #[derive(clap::Args)]
 pub struct Data {
     #[command(subcommand)]
@@ -29,54 +29,55 @@ enum Action {
     Generate(Generate),
 }
 
-/// Says what a file of trajectories holds, and what looks wrong with it.
+/// Describes a file of trajectories and what looks wrong with it.
 ///
-/// Reads OGBench npz, D4RL and Minari hdf5 and, in a build with the feature `parquet`, LeRobot; of
-/// Minari and LeRobot also the folder. Data that training would refuse are told, and then refused.
+/// Reads OGBench npz, D4RL and Minari hdf5 and, in a build with the feature `parquet`, LeRobot; for
+/// Minari and LeRobot also the folder. Data that training would refuse are described first and then
+/// refused.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   isochrone data inspect my-logs.npz
   isochrone data inspect my-logs.npz --picture coverage.png --json")]
 struct Inspect {
     #[command(flatten)]
-    from: From,
+    from: Input,
     /// Prints the result as JSON
     #[arg(long)]
     json: bool,
-    /// Draws where the states lie, over the two axes that look like positions: .png and .svg
+    /// Draws a map of the states over the two axes that look like positions: .png and .svg
     #[arg(long, value_name = "PNG")]
     picture: Option<PathBuf>,
 }
 
-/// Writes trajectories in another format: reads all that `inspect` reads, writes OGBench npz.
+/// Converts trajectories: reads all that `inspect` reads, writes OGBench npz.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   isochrone data convert antmaze.hdf5 antmaze.npz")]
 struct Convert {
     #[command(flatten)]
-    from: From,
-    /// The file to write; its ending says the format
+    from: Input,
+    /// The file to write; its extension determines the format
     to: PathBuf,
 }
 
 /// Where trajectories come from.
 #[derive(clap::Args)]
-struct From {
+struct Input {
     /// A file of trajectories, or the folder of a Minari or LeRobot dataset
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// The observations that make a state, in this order, where a Minari file names several
+    /// The observations that make up a state, in this order, if a Minari file names several
     #[arg(long, value_name = "KEY,…", value_delimiter = ',')]
     keys: Vec<String>,
 }
 
-impl From {
+impl Input {
     fn choices(&self) -> Choices {
         Choices { keys: self.keys.clone() }
     }
 
-    /// The rows, or of too many a sample, and the seconds it took to read them.
-    fn read(&self) -> Result<(Opened, f64)> {
+    /// The rows, or a sample if there are too many, and the seconds it took to read them.
+    fn read(&self) -> Result<(OpenedFile, f64)> {
         let since = Instant::now();
         let opened = open_sample(&self.path, &self.choices(), Memory::usual())?;
         Ok((opened, since.elapsed().as_secs_f64()))
@@ -136,7 +137,7 @@ fn inspect(arguments: &Inspect) -> Result<()> {
 fn tell(report: &Report<'_>) -> Result<()> {
     let found = &report.found;
     say(&format!(
-        "file      {}: {}, read in {:.2} s ({} rows a second)",
+        "file      {}: {}, read in {:.2} s ({} rows per second)",
         report.file.display(),
         report.format,
         report.read_seconds,
@@ -154,7 +155,7 @@ fn tell(report: &Report<'_>) -> Result<()> {
     columns("states", &found.states, found.positions)?;
     columns("actions", &found.actions, None)?;
     if let Some(share) = found.at_bounds {
-        say(&format!("bounds    {:.1} % of all numbers in actions are −1 or 1", 100.0 * share))?;
+        say(&format!("bounds    {:.1} % of all action values are −1 or 1", 100.0 * share))?;
     }
     for (index, line) in checks(found).iter().enumerate() {
         say(&format!("{:<10}{line}", if index == 0 { "check" } else { "" }))?;
@@ -163,15 +164,15 @@ fn tell(report: &Report<'_>) -> Result<()> {
         say(&format!("note      {note}"))?;
     }
     match report.held_out {
-        Some(path) => say(&format!("held out  {} lies beside it, for validation", path.display())),
+        Some(path) => say(&format!("held out  {}, next to it, is for validation", path.display())),
         None => Ok(()),
     }
 }
 
-fn columns(name: &str, columns: &[Column], positions: Option<[usize; 2]>) -> Result<()> {
+fn columns(name: &str, columns: &[ColumnSummary], positions: Option<[usize; 2]>) -> Result<()> {
     /// Columns that are listed.
     const LISTED: usize = 64;
-    let count = counted(columns.len() as u64, "number", "numbers");
+    let count = counted(columns.len() as u64, "value per row", "values per row");
     say(&format!("{name:<10}{}", if columns.is_empty() { "none" } else { &count }))?;
     for (index, column) in columns.iter().take(LISTED).enumerate() {
         let number = |value: Option<f32>| value.map_or("–".to_owned(), |v| format!("{v:.4}"));
@@ -200,7 +201,7 @@ fn columns(name: &str, columns: &[Column], positions: Option<[usize; 2]>) -> Res
     }
 }
 
-/// One line for each thing that may be wrong, also where nothing is.
+/// One line for each thing that may be wrong, even if nothing is.
 fn checks(found: &Inspection) -> Vec<String> {
     let jumps = &found.jumps;
     let told = |count: usize, one: &str, many: &str| match count {
@@ -208,7 +209,7 @@ fn checks(found: &Inspection) -> Vec<String> {
         count => counted(count as u64, one, many),
     };
     let mut lines = vec![
-        told(found.not_finite(), "number that is not finite", "numbers that are not finite"),
+        told(found.not_finite(), "value that is not finite", "values that are not finite"),
         told(found.duplicates, "duplicated trajectory", "duplicated trajectories"),
     ];
     let constant = found.states.iter().chain(&found.actions).filter(|column| column.constant);
@@ -222,8 +223,8 @@ fn checks(found: &Inspection) -> Vec<String> {
     }
     let mut line = told(
         jumps.suspicious,
-        "step that looks like a missed end",
-        "steps that look like missed ends",
+        "step that looks like an unmarked end",
+        "steps that look like unmarked ends",
     );
     line += &format!(
         " (longer than {SUSPICIOUS} × {:.4}; 90 % are shorter than that, the longest is {:.4})",
@@ -237,7 +238,7 @@ fn checks(found: &Inspection) -> Vec<String> {
     lines
 }
 
-fn draw(rows: &Rows, found: &Inspection, from: &Path, to: &Path) -> Result<()> {
+fn draw(rows: &RawRows, found: &Inspection, from: &Path, to: &Path) -> Result<()> {
     /// Cells along the longer side.
     const CELLS: usize = 140;
     let [across, up] = found.positions.ok_or_else(|| {
@@ -257,7 +258,7 @@ fn draw(rows: &Rows, found: &Inspection, from: &Path, to: &Path) -> Result<()> {
         coverage.cell,
         100.0 * coverage.visited()
     );
-    coverage.axes = [across, up].map(|axis| format!("number {axis} of the state"));
+    coverage.axes = [across, up].map(|axis| format!("dimension {axis} of the state"));
     let ending = to.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     let picture = ["png", "svg"].contains(&ending.to_ascii_lowercase().as_str());
     pictures::coverage(&coverage, &if picture { to.with_extension("") } else { to.to_path_buf() })
@@ -283,23 +284,23 @@ fn convert(arguments: &Convert) -> Result<()> {
     ))
 }
 
-/// Refuses a file that is there, and a format that is not written.
+/// Refuses a file that exists, and a format that cannot be written.
 fn check_target(to: &Path) -> Result<()> {
     let written = Format::WRITTEN.map(|format| format!("{format} (`.npz`)")).join(", ");
-    let hint = format!("what can be written: {written}");
+    let hint = format!("can be written: {written}");
     match Format::by_ending(to) {
         Some(format) if Format::WRITTEN.contains(&format) => {}
         Some(format) => {
-            let what = format!("{format} is read but not written");
+            let what = format!("{format} can be read but not written");
             return Err(Error::input(what).in_file(to).hint(hint));
         }
         None => {
-            let what = "the ending names no format that is written";
+            let what = "the extension is not that of a format that can be written";
             return Err(Error::input(what).in_file(to).hint(hint));
         }
     }
     if to.exists() {
-        return Err(Error::input("the file is there already")
+        return Err(Error::input("the file exists already")
             .in_file(to)
             .hint("name another file, or remove this one"));
     }

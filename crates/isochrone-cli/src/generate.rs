@@ -1,4 +1,4 @@
-//! `isochrone data generate`: records a world as a file, with a validation file beside it.
+//! `isochrone data generate`: records a world to a file, with a validation file next to it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use isochrone::{Error, Result};
 use crate::output::{Bars, say};
 use crate::wording::grouped;
 
-/// Of so many episodes one more is recorded for validation.
+/// For every so many episodes one more is recorded for validation.
 const VALIDATION: u32 = 10;
-/// How a maze is recorded where nothing is said.
+/// How a maze is recorded by default.
 const USUAL_KIND: &str = "navigate";
 
-/// Records a world: observations, actions, terminals and, where there are any, qpos and qvel.
+/// Records a world: observations, actions, terminals and, if it has them, qpos and qvel.
 ///
-/// The file has OGBench's layout; a second one, FILE-val.npz, holds a tenth as many further episodes.
+/// The file has OGBench's layout; a second one, FILE-val.npz, holds a tenth as many other episodes.
 /// The same seed gives the same bytes on any number of threads. Mazes are recorded in the style of
 /// OGBench and D4RL; the files are not theirs. Ant mazes need MuJoCo: `pip install mujoco-core`.
 #[derive(clap::Args)]
@@ -32,7 +32,7 @@ pub struct Generate {
     /// How a maze is recorded: navigate, stitch, explore, play, diverse [default: navigate]
     #[arg(long)]
     kind: Option<String>,
-    /// Episodes of the file [default: as many as the benchmark's]
+    /// Episodes in the file [default: as many as the benchmark has]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     episodes: Option<u32>,
     /// The seed
@@ -51,14 +51,14 @@ pub fn run(arguments: &Generate) -> Result<()> {
     let episodes = arguments.episodes.unwrap_or_else(|| environment.episodes());
     let further = episodes / VALIDATION;
     let recorder = Recorder { world, environment: &*environment, seed: arguments.seed };
-    // The larger file last: where it stands, both do.
+    // The larger file last: once it exists, both do.
     if further > 0 {
         recorder.write(&validation_file, episodes..episodes + further)?;
     }
     recorder.write(&arguments.out, 0..episodes)
 }
 
-/// The world of a name, the kind said apart or not at all.
+/// The world called `name`; `kind` may be part of the name.
 fn named(name: &str, kind: Option<&str>) -> Result<World> {
     match kind {
         Some(kind) => format!("{name}-{kind}").parse(),
@@ -68,18 +68,20 @@ fn named(name: &str, kind: Option<&str>) -> Result<World> {
     }
 }
 
-/// FILE-val.npz; checks what would otherwise fail after long work.
+/// FILE-val.npz; checks early what would otherwise fail after long work.
 fn beside(out: &Path) -> Result<PathBuf> {
     let stem = out.file_stem().and_then(|stem| stem.to_str());
     let (Some(stem), Some("npz")) = (stem, out.extension().and_then(|ending| ending.to_str()))
     else {
         return Err(Error::input("the file to write does not end in `.npz`")
             .in_file(out)
-            .hint("such as `-o data.npz`"));
+            .hint("for example `-o data.npz`"));
     };
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        return Err(Error::input("no folder to write to").in_file(folder).hint("make it first"));
+        return Err(Error::input("the folder does not exist")
+            .in_file(folder)
+            .hint("create it first"));
     }
     Ok(out.with_file_name(format!("{stem}-val.npz")))
 }
@@ -98,7 +100,7 @@ impl Recorder<'_> {
         bar.finish_and_clear();
         let recorded = recorded?;
         let seconds = since.elapsed().as_secs_f64();
-        let further: Vec<npz::Further<'_>> = recorded
+        let further: Vec<npz::NamedArray<'_>> = recorded
             .further
             .iter()
             .map(|array| (array.name, array.width, array.values.as_slice()))
@@ -106,7 +108,7 @@ impl Recorder<'_> {
         let dataset = &recorded.recording.dataset;
         npz::write_with(path, dataset, &further)?;
         say(&format!(
-            "wrote     {}: {}, {} episodes, {} rows, {} rows a second",
+            "wrote     {}: {}, {} episodes, {} rows, {} rows per second",
             path.display(),
             self.world,
             grouped(count),

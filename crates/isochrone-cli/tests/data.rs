@@ -1,5 +1,5 @@
-//! `isochrone data`: every good format is described and converted, every bad file is refused with
-//! one line that says what and the way out.
+//! `isochrone data`: every good format is described and converted, every bad file is refused with one
+//! line that names the mistake and its remedy.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Cursor, Read, Write};
@@ -147,11 +147,11 @@ fn every_bad_variant_of_an_ogbench_file_has_its_own_line() {
         assert!(line.contains(expected), "`{expected}` is not in: {line}");
     };
     for part in [1, 2, 3] {
-        says(&whole[..whole.len() * part / 4], "cut or damaged");
+        says(&whole[..whole.len() * part / 4], "truncated or damaged");
     }
     let mut flipped = whole.clone();
     flipped[whole.len() / 3] ^= 16;
-    says(&flipped, "cut or damaged");
+    says(&flipped, "truncated or damaged");
     let zeros = vec![0; 80 << 20];
     let bomb = npy("<f4", "(10485760, 2)", &zeros);
     says(&with("observations", Some(bomb)), "more than 100 times");
@@ -164,7 +164,7 @@ fn every_bad_variant_of_an_ogbench_file_has_its_own_line() {
     let short = npy("<f4", "(119, 2)", &short[short.len() - 119 * 8..]);
     says(&with("actions", Some(short)), "`actions` has 119 rows, `observations` has 120");
     let ends = npy("|b1", "(120,)", &[0; 120]);
-    says(&with("terminals", Some(ends)), "rows 0 to 119 belong to no whole trajectory");
+    says(&with("terminals", Some(ends)), "`terminals` is 0 on all 120 rows: no trajectory ends");
     says(b"\x80\x04\x95\x00", "the file is a pickle");
     says(b"", "the file is empty");
     let pickle = folder.path().join("old.pkl");
@@ -185,7 +185,7 @@ fn a_row_that_is_not_finite_is_counted_and_then_refused() {
     assert!(line.contains("`observations` row 31 column 1 is `NaN`"), "{line}");
     let output = run(&["inspect", text(&path)]);
     let words = String::from_utf8(output.stdout).unwrap();
-    assert!(words.contains("1 number that is not finite"), "{words}");
+    assert!(words.contains("1 value that is not finite"), "{words}");
     let target = folder.path().join("out.npz");
     assert!(refused(&["convert", text(&path), text(&target)]).contains("row 31"));
     assert!(!target.exists());
@@ -197,7 +197,7 @@ fn wide_numbers_are_rounded_and_said_to_be() {
     let path = folder.path().join("wide.npz");
     std::fs::write(&path, with("observations", Some(wide("observations", |_, v| v)))).unwrap();
     let words = told(&["inspect", text(&path)]);
-    assert!(words.contains("note      `observations` holds 64-bit numbers"), "{words}");
+    assert!(words.contains("note      `observations` holds 64-bit values"), "{words}");
     let (wide, plain) = (report(&path), report(&fixture("ogbench.npz")));
     assert_eq!(wide["states"], plain["states"]);
 }
@@ -214,7 +214,7 @@ fn every_format_becomes_an_npz_that_says_the_same() {
             assert_eq!(before[key], after[key], "{name}: {key}");
         }
         let again = refused(&["convert", text(&fixture(name)), text(&to)]);
-        assert!(again.contains("the file is there already"), "{again}");
+        assert!(again.contains("the file exists already"), "{again}");
     }
     let names = |path: &Path| -> Vec<String> {
         let archive = ZipArchive::new(std::fs::File::open(path).unwrap()).unwrap();
@@ -228,7 +228,7 @@ fn every_format_becomes_an_npz_that_says_the_same() {
 fn what_cannot_be_written_is_refused_with_what_can() {
     for target in ["a.hdf5", "a.parquet", "a.csv", "a"] {
         let line = refused(&["convert", text(&fixture("ogbench.npz")), target]);
-        assert!(line.contains("what can be written: OGBench npz (`.npz`)"), "{line}");
+        assert!(line.contains("can be written: OGBench npz (`.npz`)"), "{line}");
         assert!(!Path::new(target).exists());
     }
     let output = run(&["convert", text(&fixture("ogbench.npz")), "/proc/none/a.npz"]);
@@ -251,7 +251,7 @@ fn a_map_is_drawn_where_two_axes_look_like_positions() {
 fn observations_of_a_minari_file_are_chosen_by_name() {
     let path = fixture("minari-dict");
     let words = told(&["inspect", text(&path), "--keys", "observation"]);
-    assert!(words.contains("states    2 numbers"), "{words}");
+    assert!(words.contains("states    2 values per row"), "{words}");
     let line = refused(&["inspect", text(&path), "--keys", "nothing"]);
     assert!(line.contains("`episode_0/observations/nothing`"), "{line}");
 }

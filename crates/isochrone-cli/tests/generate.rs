@@ -79,7 +79,7 @@ fn mistakes_are_told_before_the_work_and_leave_no_file() {
     let text = refused(path, &["pointmaze-medium", "--kind", "sttch", "-o", "a.npz"]);
     assert!(text.contains("nearest first: `pointmaze-medium-stitch`"), "{text}");
     assert!(refused(path, &["pinwheel", "-o", "a.csv"]).contains("`.npz`"));
-    assert!(refused(path, &["pinwheel", "-o", "no/a.npz"]).contains("no folder"));
+    assert!(refused(path, &["pinwheel", "-o", "no/a.npz"]).contains("the folder does not exist"));
     assert_eq!(std::fs::read_dir(path).unwrap().count(), 0);
 }
 

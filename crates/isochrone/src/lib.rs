@@ -5,6 +5,8 @@
 
 pub mod error;
 
+pub mod spelling;
+
 pub mod random;
 
 mod cache;

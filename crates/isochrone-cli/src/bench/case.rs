@@ -6,9 +6,9 @@ use isochrone::algorithms::{Algorithm, Config, Learner, Problem};
 use isochrone::data::sampler::Sampler;
 use isochrone::data::{Choices, Dataset, Memory, Normalization, Scaling, load, npz};
 use isochrone::engine::{Parameters, Program};
-use isochrone::error::nearest;
 use isochrone::random::{Purpose, Stream};
 use isochrone::run::RunConfig;
+use isochrone::spelling::nearest;
 use isochrone::{Error, Result};
 use serde::Serialize;
 

@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 use zip::read::{ZipReadOptions, read_zipfile_from_stream_with_options};
 
+use super::complaints::DAMAGED;
+use super::files::open_file;
+use super::npy::CONVERT;
 use crate::error::{Error, Result};
 
 /// Most entries looked at.
@@ -60,7 +63,7 @@ pub(super) struct Entry {
 impl Archive<File> {
     /// Opens a file and reads its directory.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        Self::new(super::door::open_file(path)?)
+        Self::new(open_file(path)?)
     }
 }
 
@@ -142,7 +145,7 @@ impl<R: Read> Read for Until<'_, R> {
 }
 
 fn damaged(what: impl Into<String>) -> Error {
-    Error::input(what).hint("the file is cut or damaged; copy or save it again")
+    Error::input(what).hint(DAMAGED)
 }
 
 fn bytes_at(file: &mut (impl Read + Seek), start: u64, size: u64) -> Result<Vec<u8>> {
@@ -264,7 +267,7 @@ fn not_an_archive(file: &mut (impl Read + Seek)) -> Error {
     match &first[..read] {
         [] => Error::input("the file is empty, expected npz").hint("copy or save it again"),
         [b'P', b'K', ..] => damaged("the zip file has no end record"),
-        [0x80, 2..=5, ..] => Error::input("the file is a pickle").hint(super::npy::CONVERT),
+        [0x80, 2..=5, ..] => Error::input("the file is a pickle").hint(CONVERT),
         [0x89, b'H', b'D', b'F', ..] => Error::input("the file is HDF5, expected npz")
             .hint("convert it: `isochrone data convert FROM TO.npz`"),
         [0x93, b'N', b'U', b'M', b'P', b'Y'] => Error::input("the file is one npy array")

@@ -1,15 +1,23 @@
-//! D4RL's flat HDF5: `observations`, `actions` and `timeouts`, one row a step.
+//! D4RL's flat HDF5: `observations`, `actions` and `timeouts`, one row per step.
 //!
 //! A trajectory ends where `timeouts` is 1. The state after that row's action was not recorded, so
-//! the row before a reset is dropped. Rows after the last timeout are no whole trajectory and are
-//! dropped too. `terminals` was relabelled by the distance to one goal and fires inside
-//! trajectories: it ends nothing. `rewards`, `infos/qpos`, `infos/qvel` and `infos/goal` are left
-//! alone. Source: Fu et al., "D4RL: Datasets for deep data-driven reinforcement learning", 2020.
+//! the row before a reset is dropped. Rows after the last timeout are not a whole trajectory and are
+//! dropped too. `terminals` was relabelled by the distance to one goal and occurs inside
+//! trajectories: it ends nothing. `rewards`, `infos/qpos`, `infos/qvel` and `infos/goal` are
+//! ignored. Source: Fu et al., "D4RL: Datasets for deep data-driven reinforcement learning", 2020.
 
-use super::check_numbers;
-use super::door::{Rows, missing, same_rows};
+use std::path::{Path, PathBuf};
+
+use hdf5_reader::Dataset as Array;
+
+use super::complaints::{Shape, missing, refuse_misspelling, same_rows};
+use super::dataset::{Dataset, check_numbers};
+use super::format::Format;
 use super::hdf5::{self, Hdf5};
+use super::memory::Memory;
 use super::npz::Writer;
+use super::raw::RawRows;
+use super::reader::{Pieces, Reader};
 use crate::error::{Error, Result};
 
 const STATES: &str = "observations";
@@ -17,132 +25,189 @@ const ACTIONS: &str = "actions";
 const TIMEOUTS: &str = "timeouts";
 const TERMINALS: &str = "terminals";
 
-/// Reads the rows of a flat file.
-pub(super) fn read(file: &Hdf5, notes: &mut Vec<String>) -> Result<Rows> {
-    let found = keys(file)?;
-    let has = |key: &str| found.iter().any(|name| name == key);
-    let read_actions = || -> Result<_> {
-        let mut notes = Vec::new();
-        let actions = match has(ACTIONS) {
-            false => (Vec::new(), None, 0),
-            true => {
-                let (values, rows, size) =
-                    file.matrix(&file.array(ACTIONS)?, ACTIONS, &mut notes)?;
-                (values, Some(rows), size)
-            }
-        };
-        Ok((actions, hdf5::flags(&file.array(TIMEOUTS)?, TIMEOUTS)?, notes))
-    };
-    let read_states = || file.matrix(&file.array(STATES)?, STATES, notes);
-    let (states, beside) = file.both(read_states, read_actions);
-    let (states, rows, state_size) = states?;
-    let ((actions, action_rows, action_size), timeouts, more) = beside?;
-    notes.extend(more);
-    same_rows(ACTIONS, action_rows.unwrap_or(rows), STATES, rows)?;
-    same_rows(TIMEOUTS, timeouts.len(), STATES, rows)?;
-    if has(TERMINALS) {
-        tell_terminals(&hdf5::flags(&file.array(TERMINALS)?, TERMINALS)?, &timeouts, notes);
-    }
-    let mut rows = Rows {
-        states,
-        state_size,
-        states_key: STATES.into(),
-        actions,
-        action_size,
-        discrete: false,
-        lengths: Vec::new(),
-    };
-    cut(&mut rows, &timeouts, notes)?;
-    Ok(rows)
+/// Reads one flat file.
+pub(super) struct D4rlReader {
+    path: PathBuf,
+    file: Hdf5,
+    states: Matrix,
+    actions: Option<Matrix>,
+    timeouts: Array,
+    terminals: Option<Array>,
 }
 
-/// The keys of a flat file, which has those that are needed.
-fn keys(file: &Hdf5) -> Result<Vec<String>> {
-    let (_, names) = file.names()?;
-    let found: Vec<&str> = names.iter().map(String::as_str).collect();
-    let has = |key: &str| found.contains(&key);
-    for (key, otherwise) in [
-        (STATES, "D4RL has `observations` at the root, Minari `episode_0`, `episode_1`, …"),
-        (
-            TIMEOUTS,
-            "`timeouts` is 1 on the last row of each trajectory; without it trajectories cannot be told apart",
-        ),
-    ] {
-        if !has(key) {
-            return Err(missing(key, &found, None, otherwise));
-        }
-    }
-    Ok(names)
+/// An array of rows.
+struct Matrix {
+    key: &'static str,
+    array: Array,
+    rows: usize,
+    size: usize,
 }
 
-/// Bytes that the rows would take in memory.
-pub(super) fn bytes(file: &Hdf5) -> Result<u64> {
-    let found = keys(file)?;
-    let of = |key: &str| match found.iter().any(|name| name == key) {
-        true => hdf5::bytes(&file.array(key)?, key),
-        false => Ok(0),
-    };
-    Ok(of(STATES)?.saturating_add(of(ACTIONS)?))
-}
-
-/// Writes the rows into an archive, some at a time; the rows of each trajectory.
-pub(super) fn unpack(
-    file: &Hdf5,
-    writer: &mut Writer,
-    notes: &mut Vec<String>,
-) -> Result<Vec<usize>> {
-    let found = keys(file)?;
-    let has = |key: &str| found.iter().any(|name| name == key);
-    let timeouts = hdf5::flags(&file.array(TIMEOUTS)?, TIMEOUTS)?;
-    if has(TERMINALS) {
-        tell_terminals(&hdf5::flags(&file.array(TERMINALS)?, TERMINALS)?, &timeouts, notes);
-    }
-    let mut part = |key: &str, lengths: &[usize], writer: &mut Writer| -> Result<()> {
+impl Matrix {
+    fn of(file: &Hdf5, key: &'static str) -> Result<Self> {
         let array = file.array(key)?;
-        let [rows, size] = hdf5::shape(&array, key)?.map(|side| side as usize);
-        same_rows(key, rows, TIMEOUTS, timeouts.len())?;
-        let kept = [lengths.iter().sum::<usize>(), size];
-        let fill = |take: &mut dyn FnMut(&[f32]) -> Result<()>| {
-            let (mut row, mut before) = (0, 0);
-            hdf5::each_rows(&array, key, notes, &mut |numbers| {
-                for state in numbers.chunks_exact(size) {
-                    if before < kept[0] && !timeouts[row] {
-                        check_numbers(key, state, size, (before * size) as u64, key == ACTIONS)?;
-                        take(state)?;
-                        before += 1;
-                    }
-                    row += 1;
+        let [rows, size] =
+            hdf5::shape(&array, key)?.map(|side| usize::try_from(side).unwrap_or(usize::MAX));
+        Ok(Self { key, array, rows, size })
+    }
+
+    fn shape(&self) -> Shape<'static> {
+        Shape { key: self.key, rows: self.rows, size: Some(self.size) }
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.rows as u64).saturating_mul(self.size as u64).saturating_mul(4)
+    }
+
+    fn values(&self, file: &Hdf5, notes: &mut Vec<String>) -> Result<Vec<f32>> {
+        Ok(file.matrix(&self.array, self.key, notes)?.0)
+    }
+
+    /// Passes the rows that are kept to `take`, each checked; `kept` says how many there are.
+    fn each_kept(
+        &self,
+        (timeouts, kept): (&[bool], usize),
+        notes: &mut Vec<String>,
+        take: &mut dyn FnMut(&[f32]) -> Result<()>,
+    ) -> Result<()> {
+        let (key, size) = (self.key, self.size);
+        let (mut row, mut before) = (0, 0);
+        hdf5::each_rows(&self.array, key, notes, &mut |numbers| {
+            for values in numbers.chunks_exact(size) {
+                if before < kept && !timeouts[row] {
+                    check_numbers(key, values, size, (before * size) as u64, key == ACTIONS)?;
+                    take(values)?;
+                    before += 1;
                 }
-                Ok(())
-            })
-        };
-        if key == STATES { writer.states(kept, fill) } else { writer.actions(kept, fill) }
-    };
-    let lengths = {
-        let (lengths, _) = whole_lengths(&timeouts)?;
-        part(STATES, &lengths, writer)?;
-        if has(ACTIONS) {
-            part(ACTIONS, &lengths, writer)?;
-        }
-        lengths
-    };
-    tell_dropped(&timeouts, notes);
-    Ok(lengths)
+                row += 1;
+            }
+            Ok(())
+        })
+    }
 }
 
-fn tell_terminals(terminals: &[bool], timeouts: &[bool], notes: &mut Vec<String>) {
-    let inside = terminals.iter().zip(timeouts).filter(|(end, timeout)| **end && !**timeout);
-    match inside.count() {
-        0 => {}
-        count => notes.push(format!(
-            "`terminals` is 1 on {count} rows that are no timeout; they are taken as rows near a \
-             goal and end no trajectory"
-        )),
+impl D4rlReader {
+    /// Reads the headers of a flat file.
+    pub(super) fn open(path: &Path, file: Hdf5) -> Result<Self> {
+        let (_, names) = file.names()?;
+        let found: Vec<&str> = names.iter().map(String::as_str).collect();
+        let has = |key: &str| found.contains(&key);
+        for (key, otherwise) in [
+            (STATES, "D4RL has `observations` at the root, Minari `episode_0`, `episode_1`, …"),
+            (
+                TIMEOUTS,
+                "`timeouts` is 1 on the last row of each trajectory; without it trajectories cannot be told apart",
+            ),
+        ] {
+            if !has(key) {
+                // `terminals` has a meaning of its own.
+                let others: Vec<&str> =
+                    found.iter().copied().filter(|name| *name != TERMINALS).collect();
+                return Err(missing(key, &others, otherwise));
+            }
+        }
+        if !has(ACTIONS) {
+            refuse_misspelling(ACTIONS, &found, &[STATES, TIMEOUTS, TERMINALS])?;
+        }
+        let states = Matrix::of(&file, STATES)?;
+        let actions = has(ACTIONS).then(|| Matrix::of(&file, ACTIONS)).transpose()?;
+        if let Some(actions) = &actions {
+            same_rows(actions.shape(), states.shape())?;
+        }
+        let timeouts = file.array(TIMEOUTS)?;
+        let terminals = has(TERMINALS).then(|| file.array(TERMINALS)).transpose()?;
+        Ok(Self { path: path.to_path_buf(), file, states, actions, timeouts, terminals })
+    }
+
+    /// The flags that end trajectories, one per row.
+    fn timeouts(&self) -> Result<Vec<bool>> {
+        let timeouts = hdf5::flags(&self.timeouts, TIMEOUTS)?;
+        let shape = Shape { key: TIMEOUTS, rows: timeouts.len(), size: None };
+        same_rows(shape, self.states.shape())?;
+        Ok(timeouts)
+    }
+
+    fn tell_terminals(&self, timeouts: &[bool], notes: &mut Vec<String>) -> Result<()> {
+        let Some(terminals) = &self.terminals else { return Ok(()) };
+        let terminals = hdf5::flags(terminals, TERMINALS)?;
+        let inside = terminals.iter().zip(timeouts).filter(|(end, timeout)| **end && !**timeout);
+        match inside.count() {
+            0 => {}
+            count => notes.push(format!(
+                "`terminals` is 1 on {count} rows that are not timeouts; they are taken as rows near a \
+                 goal and end no trajectory"
+            )),
+        }
+        Ok(())
+    }
+}
+
+impl Reader for D4rlReader {
+    fn format(&self) -> Format {
+        Format::D4rl
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn bytes(&self) -> u64 {
+        self.states.bytes().saturating_add(self.actions.as_ref().map_or(0, Matrix::bytes))
+    }
+
+    fn read(&mut self, notes: &mut Vec<String>) -> Result<RawRows> {
+        let read_rest = || -> Result<_> {
+            let mut notes = Vec::new();
+            let actions =
+                self.actions.as_ref().map(|actions| actions.values(&self.file, &mut notes));
+            Ok((actions.transpose()?.unwrap_or_default(), self.timeouts()?, notes))
+        };
+        let read_states = || self.states.values(&self.file, notes);
+        let (states, rest) = self.file.both(read_states, read_rest);
+        let states = states?;
+        let (actions, timeouts, more) = rest?;
+        notes.extend(more);
+        self.tell_terminals(&timeouts, notes)?;
+        let mut rows = RawRows {
+            states,
+            state_size: self.states.size,
+            states_key: STATES.into(),
+            actions,
+            action_size: self.actions.as_ref().map_or(0, |actions| actions.size),
+            ..RawRows::default()
+        };
+        cut(&mut rows, &timeouts, notes)?;
+        Ok(rows)
+    }
+
+    fn pieces(&mut self) -> Option<&mut dyn Pieces> {
+        Some(self)
+    }
+}
+
+impl Pieces for D4rlReader {
+    fn in_place(&mut self, _: Memory, _: &mut Vec<String>) -> Result<Option<Dataset>> {
+        Ok(None)
+    }
+
+    fn unpack(&mut self, writer: &mut Writer, notes: &mut Vec<String>) -> Result<Vec<usize>> {
+        let timeouts = self.timeouts()?;
+        self.tell_terminals(&timeouts, notes)?;
+        let (lengths, _) = whole_lengths(&timeouts)?;
+        let kept = lengths.iter().sum();
+        let some = (&timeouts[..], kept);
+        let states = &self.states;
+        writer.states([kept, states.size], |take| states.each_kept(some, notes, take))?;
+        if let Some(actions) = &self.actions {
+            writer.actions([kept, actions.size], |take| actions.each_kept(some, notes, take))?;
+        }
+        tell_dropped(&timeouts, notes);
+        Ok(lengths)
     }
 }
 
 /// Cuts rows into trajectories: without the last of each, and without a tail.
-fn cut(rows: &mut Rows, timeouts: &[bool], notes: &mut Vec<String>) -> Result<()> {
+fn cut(rows: &mut RawRows, timeouts: &[bool], notes: &mut Vec<String>) -> Result<()> {
     let (lengths, whole) = whole_lengths(timeouts)?;
     tell_dropped(timeouts, notes);
     rows.lengths = lengths;
@@ -156,7 +221,7 @@ fn whole_lengths(timeouts: &[bool]) -> Result<(Vec<usize>, usize)> {
     let whole = timeouts.iter().rposition(|&end| end).map_or(0, |last| last + 1);
     if whole == 0 {
         return Err(Error::input(format!(
-            "`{TIMEOUTS}` is 0 on all {} rows: there is no whole trajectory",
+            "`{TIMEOUTS}` is 0 on all {} rows: no trajectory ends",
             timeouts.len()
         ))
         .hint("set `timeouts` to 1 on the last row of each trajectory"));
@@ -174,13 +239,13 @@ fn tell_dropped(timeouts: &[bool], notes: &mut Vec<String>) {
     let tail = timeouts.iter().rev().take_while(|&&end| !end).count();
     if tail > 0 {
         notes.push(format!(
-            "{tail} rows after the last timeout are no whole trajectory and are dropped"
+            "{tail} rows after the last timeout are not a whole trajectory and are dropped"
         ));
     }
     notes.push(format!("the row before each of {ends} resets has no successor and is dropped"));
 }
 
-/// Moves the rows that are not dropped together, in place.
+/// Closes the gaps that dropped rows leave, in place.
 fn keep(values: &mut Vec<f32>, size: usize, dropped: &[bool]) {
     let mut to = 0;
     let mut from = 0;
@@ -196,14 +261,14 @@ fn keep(values: &mut Vec<f32>, size: usize, dropped: &[bool]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Choices, Format, Opened, open};
+    use crate::data::{Choices, OpenedFile, open};
     use std::path::Path;
     use std::sync::Arc;
 
     const LATEST: &[u8] = include_bytes!("../../tests/fixtures/d4rl-u8.hdf5");
     const OLDER: &[u8] = include_bytes!("../../tests/fixtures/d4rl-f32.hdf5");
 
-    fn opened(kind: &str) -> Opened {
+    fn opened(kind: &str) -> OpenedFile {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
         open(&folder.join(format!("d4rl-{kind}.hdf5")), &Choices::default()).unwrap()
     }
@@ -230,9 +295,10 @@ mod tests {
         }
     }
 
-    fn read_bytes(bytes: &[u8]) -> Result<Rows> {
+    fn read_bytes(bytes: &[u8]) -> Result<RawRows> {
         let storage = hdf5_reader::BytesStorage::new(bytes.to_vec());
-        read(&Hdf5::new(Arc::new(storage), bytes.len() as u64)?, &mut Vec::new())
+        let file = Hdf5::new(Arc::new(storage), bytes.len() as u64)?;
+        D4rlReader::open(Path::new("a.hdf5"), file)?.read(&mut Vec::new())
     }
 
     #[test]
@@ -277,27 +343,30 @@ mod tests {
         }
     }
 
+    /// The older file with a key renamed, wherever its name is.
+    fn renamed(from: &[u8], to: &[u8]) -> Vec<u8> {
+        let mut bytes = OLDER.to_vec();
+        let spots = (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from));
+        for at in spots.collect::<Vec<_>>() {
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_misspelled_key_of_actions_is_named_and_not_taken_as_no_actions() {
+        let error = read_bytes(&renamed(b"actions", b"actionz")).unwrap_err().to_string();
+        assert!(error.starts_with("`actionz` looks like a misspelling of `actions`"), "{error}");
+    }
+
     #[test]
     fn a_file_without_whole_trajectories_or_timeouts_is_refused() {
-        let mut rows = Rows {
-            states: vec![0.0; 4],
-            state_size: 1,
-            states_key: STATES.into(),
-            actions: Vec::new(),
-            action_size: 0,
-            discrete: false,
-            lengths: Vec::new(),
-        };
+        let mut rows = RawRows { states: vec![0.0; 4], state_size: 1, ..RawRows::default() };
         let error = cut(&mut rows, &[false; 4], &mut Vec::new()).unwrap_err().to_string();
         assert!(error.contains("0 on all 4 rows") && error.contains("hint"), "{error}");
-        // The name of the key, wherever it stands, is another one.
-        let mut bytes = OLDER.to_vec();
-        let spots: Vec<usize> =
-            (0..bytes.len() - 8).filter(|&at| &bytes[at..at + 8] == b"timeouts").collect();
-        for at in spots {
-            bytes[at + 7] = b'x';
-        }
-        let error = read_bytes(&bytes).unwrap_err().to_string();
-        assert!(error.contains("no key `timeouts`, found") && error.contains("`timeoutx`"));
+        let error = read_bytes(&renamed(b"timeouts", b"timeoutx")).unwrap_err().to_string();
+        assert!(
+            error.contains("no key `timeouts`, found") && error.contains("is `timeoutx` meant?")
+        );
     }
 }

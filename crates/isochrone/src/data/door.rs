@@ -1,212 +1,75 @@
-//! The door: a file or a folder → its format, told by its content → [`Rows`] → a [`Dataset`].
-//!
-//! | first bytes, or what a folder holds | format |
-//! |---|---|
-//! | a zip's directory | npz, as OGBench writes it |
-//! | `\x89HDF`, `observations` at its root | D4RL |
-//! | `\x89HDF`, `episode_0`, … at its root; or `data/main_data.hdf5` in the folder | Minari |
-//! | `PAR1`; or `meta/info.json` in the folder | LeRobot |
+//! The door: a file or a folder → its [`Format`] → [`RawRows`] → a [`Dataset`].
 
-use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
-use super::large::Large;
-use super::{Dataset, Memory, d4rl, hdf5::Hdf5, minari, npz};
+use super::dataset::Dataset;
+use super::format::{Container, Format};
+use super::large;
+use super::memory::Memory;
+use super::npz::{NpzReader, refuse_pickle_by_name};
+use super::raw::RawRows;
+use super::reader::{Choices, Reader};
+use super::{d4rl::D4rlReader, hdf5::Hdf5, minari, minari::MinariReader};
 use crate::error::{Error, Result};
 
-/// What a file of trajectories can be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Format {
-    /// A NumPy archive, as OGBench lays it out.
-    Npz,
-    /// One flat HDF5 file.
-    D4rl,
-    /// One HDF5 file with a group for each episode.
-    Minari,
-    /// Parquet files with a row for each frame.
-    LeRobot,
-}
-
-impl Format {
-    /// Every format that is written.
-    pub const WRITTEN: [Self; 1] = [Self::Npz];
-
-    /// The format of a file that is to be written, by its ending.
-    pub fn by_ending(path: &Path) -> Option<Self> {
-        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-        match ending.as_str() {
-            "npz" => Some(Self::Npz),
-            "hdf5" | "h5" => Some(Self::D4rl),
-            "parquet" => Some(Self::LeRobot),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Npz => "OGBench npz",
-            Self::D4rl => "D4RL hdf5",
-            Self::Minari => "Minari hdf5",
-            Self::LeRobot => "LeRobot parquet",
-        })
-    }
-}
-
-/// What to take from a file that offers a choice.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Choices {
-    /// The observations that make a state, in this order, where a file holds several by name.
-    /// None takes all but `desired_goal`, which is the task and no part of the state, by name.
-    pub keys: Vec<String>,
-}
-
-/// Trajectories as a file holds them: shapes agree, values are not looked at yet.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rows {
-    /// Rows × `state_size`.
-    pub states: Vec<f32>,
-    /// Numbers in a state.
-    pub state_size: usize,
-    /// What the file calls its states.
-    pub states_key: String,
-    /// Rows × `action_size`; empty without actions.
-    pub actions: Vec<f32>,
-    /// Numbers in an action; 0 without actions.
-    pub action_size: usize,
-    /// Whether an action is one whole number that says which was taken, from 0.
-    pub discrete: bool,
-    /// Rows of each trajectory, in order.
-    pub lengths: Vec<usize>,
-}
-
-impl Rows {
-    /// How many rows.
-    pub fn count(&self) -> usize {
-        self.states.len() / self.state_size.max(1)
-    }
-
-    /// The rows of data in memory.
-    fn of(dataset: &Dataset) -> Self {
-        let (mut actions, mut action_size) = (dataset.actions().to_vec(), dataset.action_size());
-        let discrete = dataset.choices().is_some();
-        if discrete {
-            let taken = |row: &[f32]| row.iter().position(|&x| x == 1.0).unwrap_or_default() as f32;
-            actions = actions.chunks_exact(action_size).map(taken).collect();
-            action_size = 1;
-        }
-        Self {
-            states: dataset.states().to_vec(),
-            state_size: dataset.state_size(),
-            states_key: "observations".into(),
-            actions,
-            action_size,
-            discrete,
-            lengths: dataset.lengths().collect(),
-        }
-    }
-
-    /// Which action each row took.
-    fn choices(&self) -> Result<Vec<u32>> {
-        let each = self.actions.iter().enumerate();
-        each.map(|(row, &value)| choice(row, f64::from(value))).collect()
-    }
-
-    /// Looks at every value.
-    ///
-    /// # Errors
-    /// What [`Dataset::new`] refuses, by the file's own keys.
-    pub fn check(self) -> Result<Dataset> {
-        if self.discrete {
-            let choices = self.choices()?;
-            let count = choices.iter().max().map_or(0, |&choice| choice as usize + 1);
-            let choices = (&choices[..], count);
-            return Dataset::with_choices(self.states, self.state_size, choices, &self.lengths);
-        }
-        let actions = (self.action_size > 0).then_some((self.actions, self.action_size));
-        Dataset::named(&self.states_key, self.states, self.state_size, actions, &self.lengths)
-    }
-}
-
-/// The action that row `row` says was taken.
-pub(super) fn choice(row: usize, value: f64) -> Result<u32> {
-    if value >= 0.0 && value.fract() == 0.0 {
-        return Ok(value as u32);
-    }
-    Err(Error::input(format!("`actions` row {row} is `{value}`, expected 0 or more"))
-        .hint("number the actions from 0; the last row of a trajectory may repeat any of them"))
-}
-
-/// Trajectories that were opened to be learned from.
+/// Trajectories opened for training.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The trajectories, in memory or in a file.
+    /// The trajectories, in memory or on disk.
     pub dataset: Dataset,
-    /// What the file is.
+    /// The format of the file.
     pub format: Format,
     /// What was converted, dropped, left out or left on disk on the way; one sentence each.
     pub notes: Vec<String>,
-    /// The held-out data that belong to it, where they lie beside it: `a-val.npz` of `a.npz`.
+    /// The held-out data that belong to it, if they are next to it: `a-val.npz` for `a.npz`.
     pub held_out: Option<PathBuf>,
 }
 
-/// As [`open`] and a look at every value; rows that do not fit into `memory` stay on disk.
+/// Reads and checks trajectories; rows that do not fit into `memory` stay on disk.
 ///
 /// All rows and the parts that they are split into must fit. Otherwise an npz file that is not packed
-/// is read where it lies; others are first written so into the user's cache folder, once.
+/// is read in place; others are first unpacked to the user's cache folder, once.
 ///
 /// # Errors
-/// As [`open`] and [`Opened::into_dataset`]; a format that is read only into memory.
+/// As [`open`] and [`OpenedFile::into_dataset`]; a format that is read only into memory.
 pub fn load(path: &Path, choices: &Choices, memory: Memory) -> Result<Loaded> {
-    if let Some(large) = Large::of(path, choices, memory).map_err(|error| error.in_file(path))? {
-        let (dataset, notes) = large.open().map_err(|error| error.in_file(path))?;
-        return Ok(Loaded { dataset, format: large.format, notes, held_out: held_out(path) });
+    let in_file = |error: Error| error.in_file(path);
+    let mut reader = reader(path, choices).map_err(in_file)?;
+    if large::is_large(&*reader, memory) {
+        return load_large(path, &mut *reader, choices, memory);
     }
-    let mut opened = open(path, choices)?;
+    let mut opened = read(path, &mut *reader)?;
     let (notes, held_out) = (std::mem::take(&mut opened.notes), opened.held_out.take());
     Ok(Loaded { format: opened.format, dataset: opened.into_dataset()?, notes, held_out })
 }
 
-/// As [`open`]; of rows that do not fit into `memory` whole trajectories, drawn at random, that do.
-///
-/// # Errors
-/// As [`open`]; of rows that do not fit, also values that training refuses.
-pub fn open_sample(path: &Path, choices: &Choices, memory: Memory) -> Result<Opened> {
-    if Large::of(path, choices, memory).map_err(|error| error.in_file(path))?.is_none() {
-        return open(path, choices);
-    }
-    let Loaded { dataset, format, mut notes, held_out } = load(path, choices, memory)?;
-    let sample = dataset.in_memory()?;
-    notes.push(format!(
-        "{} of {} trajectories, drawn at random, are looked at: more do not fit into memory",
-        sample.trajectories(),
-        dataset.trajectories()
-    ));
-    Ok(Opened { rows: Rows::of(&sample), format, notes, held_out, path: path.to_path_buf() })
+fn load_large(
+    path: &Path,
+    reader: &mut dyn Reader,
+    choices: &Choices,
+    memory: Memory,
+) -> Result<Loaded> {
+    let opened = large::open(reader, choices, memory);
+    let (dataset, notes) = opened.map_err(|error| error.in_file(path))?;
+    Ok(Loaded { dataset, format: reader.format(), notes, held_out: held_out(path) })
 }
 
-/// A file that was read.
+/// A file that was read, its values not checked yet.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedFile {
     /// What it holds.
-    pub rows: Rows,
-    /// What it is.
+    pub rows: RawRows,
+    /// Its format.
     pub format: Format,
     /// What was converted, dropped or left out on the way; one sentence each.
     pub notes: Vec<String>,
-    /// The held-out data that belong to it, where they lie beside it: `a-val.npz` of `a.npz`.
+    /// The held-out data that belong to it, if they are next to it: `a-val.npz` for `a.npz`.
     pub held_out: Option<PathBuf>,
     path: PathBuf,
 }
 
-impl Opened {
-    /// Looks at every value.
+impl OpenedFile {
+    /// Checks every value.
     ///
     /// # Errors
     /// What [`Dataset::new`] refuses, with the file.
@@ -221,77 +84,72 @@ impl Opened {
 /// error, in memory bounded by the file's own size and what its packed bytes can hold.
 ///
 /// # Errors
-/// A path that cannot be opened, a format that is not known, and all that the readers refuse.
-pub fn open(path: &Path, choices: &Choices) -> Result<Opened> {
-    let mut notes = Vec::new();
-    let (rows, format) = read(path, choices, &mut notes).map_err(|error| error.in_file(path))?;
-    let held_out = (format == Format::Npz).then(|| held_out(path)).flatten();
-    Ok(Opened { rows, format, notes, held_out, path: path.to_path_buf() })
+/// A path that cannot be opened, an unknown format, and everything that the readers refuse.
+pub fn open(path: &Path, choices: &Choices) -> Result<OpenedFile> {
+    let mut reader = reader(path, choices).map_err(|error| error.in_file(path))?;
+    read(path, &mut *reader)
 }
 
-fn read(path: &Path, choices: &Choices, notes: &mut Vec<String>) -> Result<(Rows, Format)> {
-    npz::refuse_pickle_by_name(path)?;
-    if path.is_dir() {
-        return read_folder(path, choices, notes);
+/// Like [`open`]; if the rows do not fit into `memory`, whole trajectories, drawn at random, that do.
+///
+/// # Errors
+/// As [`open`]; if the rows do not fit, also values that training refuses.
+pub fn open_sample(path: &Path, choices: &Choices, memory: Memory) -> Result<OpenedFile> {
+    let mut reader = reader(path, choices).map_err(|error| error.in_file(path))?;
+    if !large::is_large(&*reader, memory) {
+        return read(path, &mut *reader);
     }
-    let (rows, format) = match first_bytes(path)? {
-        [b'P', b'A', b'R', b'1', ..] => (read_lerobot(path, notes)?, Format::LeRobot),
-        [0x89, b'H', b'D', b'F', b'\r', b'\n', 0x1a, b'\n'] => {
-            let file = Hdf5::open(path)?;
-            if minari::is(&file)? {
-                return Ok((minari::read(&file, path, choices, notes)?, Format::Minari));
-            }
-            (d4rl::read(&file, notes)?, Format::D4rl)
-        }
-        _ => (npz::read_rows(path, notes)?, Format::Npz),
+    let Loaded { dataset, format, mut notes, held_out } =
+        load_large(path, &mut *reader, choices, memory)?;
+    let sample = dataset.in_memory()?;
+    notes.push(format!(
+        "only {} of {} trajectories, drawn at random, are inspected: more do not fit into memory",
+        sample.trajectories(),
+        dataset.trajectories()
+    ));
+    Ok(OpenedFile { rows: RawRows::of(&sample), format, notes, held_out, path: path.to_path_buf() })
+}
+
+fn read(path: &Path, reader: &mut dyn Reader) -> Result<OpenedFile> {
+    let mut notes = Vec::new();
+    let rows = reader.read(&mut notes).map_err(|error| error.in_file(reader.path()))?;
+    let format = reader.format();
+    let held_out = (format == Format::Npz).then(|| held_out(path)).flatten();
+    Ok(OpenedFile { rows, format, notes, held_out, path: path.to_path_buf() })
+}
+
+/// The reader of a path, after a look at its content.
+pub(super) fn reader(path: &Path, choices: &Choices) -> Result<Box<dyn Reader>> {
+    refuse_pickle_by_name(path)?;
+    let reader = match Container::sniff(path)? {
+        Container::Npz(path) => Box::new(NpzReader::open(&path)?),
+        Container::Hdf5(path) => open_hdf5(&path, choices).map_err(|error| error.in_file(&path))?,
+        Container::Parquet(path) => open_parquet(&path)?,
     };
-    if choices.keys.is_empty() {
-        return Ok((rows, format));
+    if choices.keys.is_empty() || reader.format() == Format::Minari {
+        return Ok(reader);
     }
-    Err(Error::input(format!("keys are chosen in Minari files, this is {format}"))
+    Err(Error::input(format!("keys are chosen in Minari files, this is {}", reader.format()))
         .hint("leave `--keys` out"))
 }
 
-fn read_folder(path: &Path, choices: &Choices, notes: &mut Vec<String>) -> Result<(Rows, Format)> {
-    if let Some(file) = minari::file_of(path) {
-        let opened = Hdf5::open(&file).map_err(|error| error.in_file(&file))?;
-        let rows = minari::read(&opened, &file, choices, notes);
-        return Ok((rows.map_err(|error| error.in_file(&file))?, Format::Minari));
+fn open_hdf5(path: &Path, choices: &Choices) -> Result<Box<dyn Reader>> {
+    let file = Hdf5::open(path)?;
+    if minari::is(&file)? {
+        return Ok(Box::new(MinariReader::open(path, file, choices)?));
     }
-    if path.join("meta/info.json").is_file() {
-        return Ok((read_lerobot(path, notes)?, Format::LeRobot));
-    }
-    Err(Error::input("the folder is no dataset that is known").hint(
-        "name a file; a folder of Minari holds `data/main_data.hdf5`, one of LeRobot \
-         `meta/info.json`",
-    ))
+    Ok(Box::new(D4rlReader::open(path, file)?))
 }
 
-/// The first eight bytes; fewer where the file is shorter.
-pub(super) fn first_bytes(path: &Path) -> Result<[u8; 8]> {
-    let mut first = [0; 8];
-    let mut file = open_file(path)?;
-    let mut filled = 0;
-    while filled < first.len() {
-        match file.read(&mut first[filled..]) {
-            Ok(0) | Err(_) => break,
-            Ok(count) => filled += count,
-        }
-    }
-    Ok(first)
+#[cfg(feature = "parquet")]
+fn open_parquet(path: &Path) -> Result<Box<dyn Reader>> {
+    Ok(Box::new(super::lerobot::LeRobotReader::new(path)))
 }
 
-/// Opens a plain file: a pipe or a device could be read for ever.
-pub(super) fn open_file(path: &Path) -> Result<File> {
-    let refused = |error: std::io::Error| {
-        Error::input(format!("cannot open the file: {}", error.to_string().to_lowercase()))
-            .hint("check the name and that it may be read")
-    };
-    if !std::fs::metadata(path).map_err(refused)?.is_file() {
-        return Err(Error::input("expected a plain file")
-            .hint("a pipe or a device is not read; save to a file first"));
-    }
-    File::open(path).map_err(refused)
+#[cfg(not(feature = "parquet"))]
+fn open_parquet(_: &Path) -> Result<Box<dyn Reader>> {
+    Err(Error::input("this build does not read parquet")
+        .hint("build it with the feature: `cargo build --release --features parquet`"))
 }
 
 fn held_out(path: &Path) -> Option<PathBuf> {
@@ -299,50 +157,6 @@ fn held_out(path: &Path) -> Option<PathBuf> {
     let stem = path.file_stem()?.to_str()?;
     let beside = path.with_file_name(format!("{stem}-val.npz"));
     beside.is_file().then_some(beside)
-}
-
-#[cfg(feature = "parquet")]
-fn read_lerobot(path: &Path, notes: &mut Vec<String>) -> Result<Rows> {
-    super::lerobot::read(path, notes)
-}
-
-#[cfg(not(feature = "parquet"))]
-fn read_lerobot(_: &Path, _: &mut Vec<String>) -> Result<Rows> {
-    Err(Error::input("this build reads no parquet")
-        .hint("build it with the feature: `cargo build --release --features parquet`"))
-}
-
-/// The complaint about a key that is not there, with the keys that are and the nearest of them.
-pub(super) fn missing(key: &str, found: &[&str], nearest: Option<&str>, otherwise: &str) -> Error {
-    /// Most keys listed.
-    const LISTED: usize = 20;
-    let shown = |name: &&str| format!("`{}`", name.chars().take(40).collect::<String>());
-    let mut list = found.iter().take(LISTED).map(shown).collect::<Vec<_>>().join(", ");
-    if found.len() > LISTED {
-        list += &format!(" and {} more", found.len() - LISTED);
-    }
-    if found.is_empty() {
-        list = "no arrays".into();
-    }
-    let hint = match nearest {
-        Some(near) => format!("is `{near}` meant? save it as `{key}`"),
-        None => otherwise.to_owned(),
-    };
-    Error::input(format!("no key `{key}`, found {list}")).hint(hint)
-}
-
-/// Refuses a key that has another number of rows than the states.
-pub(super) fn same_rows(key: &str, found: usize, states: &str, rows: usize) -> Result<()> {
-    if found == rows {
-        return Ok(());
-    }
-    Err(Error::input(format!("`{key}` has {found} rows, `{states}` has {rows}"))
-        .hint("every key has one row for each state, the last of a trajectory included"))
-}
-
-/// The sentence about numbers of 64 bits.
-pub(super) fn narrowed(key: &str) -> String {
-    format!("`{key}` holds 64-bit numbers; they are rounded to 32 bits")
 }
 
 #[cfg(test)]
@@ -354,7 +168,7 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
     }
 
-    fn opened(path: &Path) -> Opened {
+    fn opened(path: &Path) -> OpenedFile {
         open(path, &Choices::default()).unwrap()
     }
 
@@ -376,7 +190,7 @@ mod tests {
         }
         let complaint = |path: &Path| open(path, &Choices::default()).unwrap_err().to_string();
         let empty = complaint(folder.path());
-        assert!(empty.contains("no dataset") && empty.contains("main_data.hdf5"), "{empty}");
+        assert!(empty.contains("no known dataset") && empty.contains("main_data.hdf5"), "{empty}");
         let path = folder.path().join("frames");
         std::fs::write(&path, b"PAR1....PAR1").unwrap();
         assert!(complaint(&path).contains("parquet"));

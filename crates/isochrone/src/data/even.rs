@@ -1,13 +1,13 @@
-//! Rows drawn evenly over places: what lies off the beaten track is seen as often as what lies on it.
+//! Rows drawn evenly over places: rarely visited places are seen as often as crowded ones.
 //!
-//! Space is cut into boxes of one side along the axes that count. A share of the draws takes a box,
-//! each equally likely, and a row of it; the others take a row, each equally likely.
+//! Space is divided into boxes of equal side along the chosen axes. A share of the draws picks a box,
+//! all equally likely, and a row in it; the others pick a row, all equally likely.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Dataset;
+use super::dataset::Dataset;
 use crate::error::{Error, Result};
 
 /// How starts and random goals are spread over the places that data visit.
@@ -26,7 +26,7 @@ impl Even {
     fn check(&self, state_size: usize) -> Result<()> {
         let wrong = |key: &str, value: String, expected: &str| {
             Err(Error::input(format!("`data.even.{key}` is `{value}`, expected {expected}"))
-                .hint("`{ axes = [0, 1], side = 0.5, share = 0.5 }` is one"))
+                .hint("for example `{ axes = [0, 1], side = 0.5, share = 0.5 }`"))
         };
         if self.axes.is_empty() || self.axes.iter().any(|&axis| axis >= state_size) {
             let expected = format!("coordinates below {state_size}, one or more");
@@ -46,7 +46,7 @@ impl Dataset {
     /// The same rows, with starts and random goals drawn as `law` says.
     ///
     /// # Errors
-    /// A law without a meaning here, and data that stay in a file.
+    /// A law that does not fit the data, and data on disk.
     pub fn evened(self, law: &Even) -> Result<Self> {
         law.check(self.state_size())?;
         if let Some(path) = self.stays_in() {

@@ -1,8 +1,8 @@
-//! Features of states: what networks see beside or instead of normalized coordinates.
+//! Features of states: what networks see in addition to, or instead of, normalized coordinates.
 //!
 //! Ramps replace every coordinate x by tanh((x − c) / width) for centres c spread over a range.
-//! Fourier features append cos and sin of random directions of a few coordinates: places that differ
-//! little in a large world become told apart.
+//! Fourier features append cos and sin of random directions of a few coordinates, so that nearby
+//! places in a large world can be told apart.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ pub enum Features {
 }
 
 impl Features {
-    /// Numbers that a network sees of a state.
+    /// Values that a network sees of a state.
     pub fn width(&self, state_size: usize) -> usize {
         match self {
             Self::None => state_size,
@@ -48,7 +48,7 @@ impl Features {
         }
     }
 
-    /// The places among what a network sees of a state that depend on these coordinates alone.
+    /// The indices, within what a network sees of a state, that depend only on these coordinates.
     pub(super) fn places(&self, axes: &[usize], state_size: usize) -> Vec<usize> {
         let known = |axis: &usize| axes.contains(axis);
         match self {
@@ -64,14 +64,16 @@ impl Features {
         }
     }
 
-    /// Checks the numbers against the data.
+    /// Checks the settings against the data.
     ///
     /// # Errors
     /// Names the key that does not fit.
     pub fn check(&self, state_size: usize) -> Result<()> {
         let wrong = |key: &str, found: String, expected: &str| {
             Err(Error::input(format!("`data.features.{key}` is `{found}`, expected {expected}"))
-                .hint("`{ kind = \"fourier\", axes = [0, 1], count = 64, length = 4.0 }` is one"))
+                .hint(
+                    "for example `{ kind = \"fourier\", axes = [0, 1], count = 64, length = 4.0 }`",
+                ))
         };
         match self {
             Self::None => Ok(()),
@@ -92,14 +94,14 @@ impl Features {
             Self::Fourier { axes, .. }
                 if axes.is_empty() || axes.iter().any(|&axis| axis >= state_size) =>
             {
-                let expected = format!("places of coordinates below {state_size}");
+                let expected = format!("coordinates below {state_size}");
                 wrong("axes", format!("{axes:?}"), &expected)
             }
             Self::Ramps { .. } | Self::Fourier { .. } => Ok(()),
         }
     }
 
-    /// The directions ω, one row a direction; empty where there are none.
+    /// The directions ω, one per row; empty if there are none.
     pub(super) fn directions(&self) -> Vec<f32> {
         let Self::Fourier { axes, count, length } = self else { return Vec::new() };
         // The directions are the same in every run.

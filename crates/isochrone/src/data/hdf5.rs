@@ -1,10 +1,11 @@
-//! Arrays in HDF5, behind limits: nothing outside the file is opened, nothing is mapped, and no
+//! Arrays in HDF5, behind limits: nothing outside the file is opened, nothing is memory-mapped, and no
 //! array may be larger than what the file's own bytes can pack.
 //!
-//! The decoding is the `hdf5-reader` crate's. HDF5 keeps no sum of its numbers unless its writer
-//! asked for one, so a flipped bit in them cannot be noticed here.
+//! The `hdf5-reader` crate decodes. HDF5 stores no checksum unless its writer asked for one, so a
+//! flipped bit in the values cannot be noticed here.
 
 mod chunks;
+mod refused;
 mod watched;
 
 use std::fs::File;
@@ -21,30 +22,31 @@ use hdf5_reader::{
 
 use rayon::prelude::*;
 
-use super::door::{self, narrowed};
+use super::complaints::{DAMAGED, narrowed, not_a_matrix, not_flags};
+use super::files::open_file;
 use super::npy::{self, Header, Item};
 use super::{memory, straight};
 use crate::error::{Error, Result};
+pub(super) use refused::refused;
 use watched::{Watched, place_of};
 
-/// Below this many bytes an array may be packed as tight as it likes.
+/// Arrays of fewer bytes may be packed as tightly as they like.
 const SUSPECT_SIZE: u64 = 64 << 20;
-/// Recorded numbers pack a few times; only a bomb, or constants, hundreds of times.
+/// Recorded values compress a few times; only a bomb, or constants, compress hundreds of times.
 const SUSPECT_RATIO: u64 = 100;
 /// The largest chunk that is unpacked, in bytes.
 const LARGEST_CHUNK: usize = 256 << 20;
 /// Files of more bytes are read by two threads.
 const LARGE: u64 = 1 << 20;
-/// Numbers read at a time: they stay in the cache of a core while they are put in their place.
+/// Values read at a time, few enough to stay in the cache of a core.
 const BLOCK: usize = 1 << 16;
 /// The largest description of one array, in bytes.
 const LARGEST_HEADER: usize = 1 << 20;
-const DAMAGED: &str = "the file is cut or damaged; copy or save it again";
 
-/// An HDF5 file that is open for reading.
+/// An open HDF5 file.
 pub(super) struct Hdf5 {
     root: Group,
-    /// The file, where it is one.
+    /// The file, unless the bytes are in memory.
     file: Option<File>,
     /// The largest array that is read, in bytes.
     largest: u64,
@@ -55,7 +57,7 @@ pub(super) struct Hdf5 {
 impl Hdf5 {
     /// Opens a file; links that lead out of it are not followed.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let file = door::open_file(path)?;
+        let file = open_file(path)?;
         let unreadable = |error| Error::input(format!("cannot read the file: {error}"));
         let size = file.metadata().map_err(unreadable)?.len();
         let again = file.try_clone().map_err(unreadable)?;
@@ -89,7 +91,7 @@ impl Hdf5 {
         Ok(Self { root, file: None, largest, large: size > LARGE })
     }
 
-    /// Does both, at the same time where the file is large.
+    /// Does both, in parallel if the file is large.
     pub(super) fn both<A: Send, B: Send>(
         &self,
         one: impl FnOnce() -> A + Send,
@@ -114,24 +116,8 @@ impl Hdf5 {
     }
 }
 
-/// The complaint about what the crate refused.
-pub(super) fn refused(key: &str, error: &Cause) -> Error {
-    use Cause::{Context, ResourceLimit, UnsupportedFilter};
-    let mut cause = error;
-    while let Context { source, .. } = cause {
-        cause = source;
-    }
-    let text = cause.to_string().to_lowercase();
-    let complaint = Error::input(format!("`{}` cannot be read: {text}", key.escape_debug()));
-    complaint.hint(match cause {
-        UnsupportedFilter(_) => "save it with `compression=\"gzip\"`, or unpacked",
-        ResourceLimit(_) => "if the file is honest, save it unpacked",
-        _ => DAMAGED,
-    })
-}
-
 impl Hdf5 {
-    /// A matrix of numbers as 32-bit floats, its rows and its columns.
+    /// A matrix as 32-bit floats, its rows and its columns.
     pub(super) fn matrix(
         &self,
         array: &Array,
@@ -157,7 +143,7 @@ impl Hdf5 {
         let fill = |(index, target): (usize, &mut [f32])| blocks.read(index * blocks.rows, target);
         let block = blocks.rows * size;
         if self.large && bytes > LARGE as usize {
-            // The first complaint in the order of the rows, whichever block was read first.
+            // The first error in the order of the rows, whichever block was read first.
             let read: Vec<_> = values.par_chunks_mut(block).enumerate().map(fill).collect();
             read.into_iter().collect::<Result<()>>()?;
         } else {
@@ -167,11 +153,11 @@ impl Hdf5 {
     }
 }
 
-/// A matrix, read some rows at a time: whole chunks, so that each is unpacked once.
+/// A matrix, read several rows at a time: whole chunks, so that each is unpacked once.
 struct Blocks<'a> {
     array: &'a Array,
     key: &'a str,
-    /// Whether its numbers have 64 bits.
+    /// Whether its values have 64 bits.
     wide: bool,
     shape: [usize; 2],
     /// Rows of a block.
@@ -204,8 +190,8 @@ impl<'a> Blocks<'a> {
         self.shape[0].div_ceil(self.rows)
     }
 
-    /// The byte at which the rows begin, where they lie in the file as they do in memory: the first
-    /// and the last row are read, and it is seen from where.
+    /// The byte at which the rows begin, if they are stored in the file as in memory. It is found by
+    /// reading the first and the last row and watching from where.
     fn plain_start(&self) -> Result<Option<u64>> {
         let [rows, size] = self.shape;
         let little = ByteOrder::LittleEndian;
@@ -220,7 +206,7 @@ impl<'a> Blocks<'a> {
         Ok(start.filter(|start| start.checked_add(between) == last))
     }
 
-    /// Reads as many rows as `target` has from row `first` on.
+    /// Fills `target` with rows, starting at row `first`.
     fn read(&self, first: usize, target: &mut [f32]) -> Result<()> {
         let failed = |error| refused(self.key, &error);
         let [_, size] = self.shape;
@@ -232,7 +218,7 @@ impl<'a> Blocks<'a> {
         let part = [side(first, first + target.len() / size), side(0, size)];
         let part = SliceInfo { selections: part.to_vec() };
         let short =
-            || Error::input(format!("`{}` is not what its shape says", self.key)).hint(DAMAGED);
+            || Error::input(format!("`{}` does not match its shape", self.key)).hint(DAMAGED);
         let same = |found: usize| if found == target.len() { Ok(()) } else { Err(short()) };
         if self.wide {
             let numbers = self.array.read_slice::<f64>(&part).map_err(failed)?;
@@ -252,19 +238,13 @@ impl<'a> Blocks<'a> {
 /// Rows and columns of a matrix.
 pub(super) fn shape(array: &Array, key: &str) -> Result<[u64; 2]> {
     match *array.shape() {
-        [_, 0] => Err(Error::input(format!("`{key}` has no numbers in a row"))),
+        [_, 0] => Err(Error::input(format!("the rows of `{key}` have no values"))),
         [rows, size] => Ok([rows, size]),
-        _ => Err(npy::not_a_matrix(key, array.shape().len())),
+        _ => Err(not_a_matrix(key, array.shape().len())),
     }
 }
 
-/// Bytes of a matrix in memory, as 32-bit floats.
-pub(super) fn bytes(array: &Array, key: &str) -> Result<u64> {
-    let [rows, size] = shape(array, key)?;
-    Ok(rows.saturating_mul(size).saturating_mul(4))
-}
-
-/// Gives the rows of a matrix to `take`, some at a time, as 32-bit floats.
+/// Passes the rows of a matrix to `take`, several at a time, as 32-bit floats.
 pub(super) fn each_rows(
     array: &Array,
     key: &str,
@@ -283,15 +263,13 @@ pub(super) fn each_rows(
     Ok(())
 }
 
-/// Flags of any number type, every value 0 or 1.
+/// Flags of any numeric type, every value 0 or 1.
 pub(super) fn flags(array: &Array, key: &str) -> Result<Vec<bool>> {
-    // Some writers keep a column.
+    // Some writers store a column.
     let rows = match array.shape() {
         &[rows] | &[rows, 1] => rows as usize,
         shape => {
-            let found = shape.len();
-            return Err(Error::input(format!("`{key}` has {found} dimensions, expected 1"))
-                .hint(format!("save `{key}.reshape(-1)`")));
+            return Err(not_flags(key, shape.len()));
         }
     };
     let item = item(array.dtype()).ok_or_else(|| {
@@ -318,11 +296,11 @@ fn item(kind: &Datatype) -> Option<Item> {
 
 fn name(kind: &Datatype) -> String {
     match kind {
-        Datatype::FixedPoint { size, .. } => format!("{}-bit whole numbers", 8 * size),
+        Datatype::FixedPoint { size, .. } => format!("{}-bit integers", 8 * size),
         Datatype::FloatingPoint { size, .. } => format!("{}-bit floats", 8 * size),
         Datatype::String { .. } | Datatype::VarLen { .. } => "text or ragged rows".into(),
         Datatype::Compound { .. } => "records of several fields".into(),
         Datatype::Enum { .. } => "named values".into(),
-        _ => "something that is no number".into(),
+        _ => "something that is not a number".into(),
     }
 }

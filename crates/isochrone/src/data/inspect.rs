@@ -1,23 +1,23 @@
-//! What stands in recorded data, and what looks wrong with them: ranges, holes, jumps, copies.
+//! What recorded data hold and what looks wrong with them: ranges, gaps, jumps, duplicates.
 //!
-//! A step is suspicious where it is longer than [`SUSPICIOUS`] × the 90 % quantile of all steps: a
-//! recording whose end was missed goes on at the start of the next one. Steps are measured over the
-//! two axes that look like positions, else over all axes, each divided by its range. Axes look like
-//! positions where they are neighbours, move by little of their range in a step (mean |Δ| / range
-//! is the least of all neighbours') and their ranges are alike.
+//! A step is suspicious if it is longer than [`SUSPICIOUS`] × the 90 % quantile of all steps: when an
+//! end was not marked, the last row is followed by the start of the next trajectory. Steps are
+//! measured over the two axes that look like positions, else over all axes, each divided by its range.
+//! Two neighbouring axes look like positions if they move by a small part of their range per step
+//! (mean |Δ| / range is the smallest of all neighbours) and their ranges are similar.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use serde::Serialize;
 
-use super::Rows;
+use super::raw::RawRows;
 
-/// A step this many times longer than the 90 % quantile looks like a missed end.
+/// A step this many times longer than the 90 % quantile looks like an end that was not marked.
 pub const SUSPICIOUS: f32 = 5.0;
 /// Positions move by less than this share of their range in a step, on average.
 const SLOW: f64 = 0.1;
-/// The ranges of two positions differ by at most this factor.
+/// The ranges of two positions differ at most by this factor.
 const ALIKE: f64 = 5.0;
 /// An action this near to −1 or 1 is at its bound.
 const AT_BOUND: f32 = 1e-6;
@@ -27,43 +27,43 @@ const LISTED: usize = 5;
 /// What was found in recorded data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Inspection {
-    /// How many rows.
+    /// The number of rows.
     pub rows: usize,
-    /// How many trajectories.
+    /// The number of trajectories.
     pub trajectories: usize,
-    /// How many rows a trajectory has.
+    /// The lengths of the trajectories, in rows.
     pub lengths: Lengths,
-    /// The numbers of a state, one by one.
-    pub states: Vec<Column>,
-    /// The numbers of an action, one by one; empty without actions.
-    pub actions: Vec<Column>,
-    /// The share of all numbers in actions that stand at −1 or 1; none without actions.
+    /// Each dimension of the states.
+    pub states: Vec<ColumnSummary>,
+    /// Each dimension of the actions; empty without actions.
+    pub actions: Vec<ColumnSummary>,
+    /// The share of action values that are −1 or 1; none without actions.
     pub at_bounds: Option<f64>,
-    /// The two numbers of a state that look like a position.
+    /// The two dimensions of a state that look like a position.
     pub positions: Option<[usize; 2]>,
     /// Steps that look like missed ends of trajectories.
     pub jumps: Jumps,
-    /// Trajectories that repeat an earlier one, number by number.
+    /// Trajectories that repeat an earlier one exactly.
     pub duplicates: usize,
 }
 
-/// How many rows trajectories have.
+/// The lengths of trajectories, in rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Lengths {
     /// The fewest rows.
     pub shortest: usize,
-    /// The middle one; the mean of the two in the middle of an even number.
+    /// The median.
     pub median: f64,
     /// The most rows.
     pub longest: usize,
-    /// Trajectories of one row, which teach nothing about steps.
+    /// Trajectories of one row, from which no step can be learned.
     pub of_one_row: usize,
 }
 
-/// One number of a state or an action, over all rows.
+/// One dimension of the states or actions, over all rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Column {
-    /// The least finite value; none where there is none.
+pub struct ColumnSummary {
+    /// The smallest finite value, if there is one.
     pub least: Option<f32>,
     /// The largest finite value.
     pub largest: Option<f32>,
@@ -71,7 +71,7 @@ pub struct Column {
     pub mean: Option<f64>,
     /// Whether all values are the same.
     pub constant: bool,
-    /// Rows in which it is not a finite number.
+    /// RawRows in which it is not a finite number.
     pub not_finite: usize,
 }
 
@@ -82,15 +82,15 @@ pub struct Jumps {
     pub usual: f32,
     /// The longest step.
     pub longest: f32,
-    /// How many steps are suspicious.
+    /// The number of suspicious steps.
     pub suspicious: usize,
     /// The rows from which the first few of them start.
     pub rows: Vec<usize>,
 }
 
 impl Inspection {
-    /// Looks at all rows.
-    pub fn of(rows: &Rows) -> Self {
+    /// Inspects all rows.
+    pub fn of(rows: &RawRows) -> Self {
         let states = columns(&rows.states, rows.state_size);
         let positions = positions(rows, &states);
         Self {
@@ -106,7 +106,7 @@ impl Inspection {
         }
     }
 
-    /// Numbers that are not finite, in states and actions.
+    /// Values that are not finite, in states and actions.
     pub fn not_finite(&self) -> usize {
         self.states.iter().chain(&self.actions).map(|column| column.not_finite).sum()
     }
@@ -126,7 +126,7 @@ fn lengths(lengths: &[usize]) -> Lengths {
     }
 }
 
-fn columns(values: &[f32], size: usize) -> Vec<Column> {
+fn columns(values: &[f32], size: usize) -> Vec<ColumnSummary> {
     #[derive(Clone)]
     struct Sum {
         least: f32,
@@ -147,7 +147,7 @@ fn columns(values: &[f32], size: usize) -> Vec<Column> {
     let rows = values.len().checked_div(size).unwrap_or_default();
     let finish = |sum: Sum| {
         let some = sum.finite > 0;
-        Column {
+        ColumnSummary {
             least: some.then_some(sum.least),
             largest: some.then_some(sum.largest),
             mean: some.then(|| sum.total / sum.finite as f64),
@@ -164,7 +164,7 @@ fn at_bounds(actions: &[f32]) -> Option<f64> {
 }
 
 /// The rows of each trajectory.
-fn trajectories(rows: &Rows) -> impl Iterator<Item = Range<usize>> {
+fn trajectories(rows: &RawRows) -> impl Iterator<Item = Range<usize>> {
     rows.lengths.iter().scan(0, |first, &length| {
         let range = *first..*first + length;
         *first = range.end;
@@ -173,7 +173,7 @@ fn trajectories(rows: &Rows) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Every row that has a successor, with its state and the next one.
-fn steps(rows: &Rows) -> impl Iterator<Item = (usize, &[f32], &[f32])> {
+fn steps(rows: &RawRows) -> impl Iterator<Item = (usize, &[f32], &[f32])> {
     let size = rows.state_size;
     trajectories(rows).flat_map(move |range| {
         (range.start..range.end.saturating_sub(1)).map(move |row| {
@@ -183,11 +183,11 @@ fn steps(rows: &Rows) -> impl Iterator<Item = (usize, &[f32], &[f32])> {
     })
 }
 
-fn range(column: &Column) -> f64 {
+fn range(column: &ColumnSummary) -> f64 {
     f64::from(column.largest.unwrap_or_default()) - f64::from(column.least.unwrap_or_default())
 }
 
-fn positions(rows: &Rows, columns: &[Column]) -> Option<[usize; 2]> {
+fn positions(rows: &RawRows, columns: &[ColumnSummary]) -> Option<[usize; 2]> {
     let (mut moved, mut count) = (vec![0.0f64; rows.state_size], 0.0);
     for (_, state, next) in steps(rows) {
         for ((moved, &from), &to) in moved.iter_mut().zip(state).zip(next) {
@@ -209,7 +209,7 @@ fn positions(rows: &Rows, columns: &[Column]) -> Option<[usize; 2]> {
         .map(|(_, pair)| pair)
 }
 
-fn jumps(rows: &Rows, columns: &[Column], positions: Option<[usize; 2]>) -> Jumps {
+fn jumps(rows: &RawRows, columns: &[ColumnSummary], positions: Option<[usize; 2]>) -> Jumps {
     let axes: Vec<(usize, f32)> = match positions {
         Some(pair) => pair.into_iter().map(|axis| (axis, 1.0)).collect(),
         None => columns
@@ -238,8 +238,8 @@ fn jumps(rows: &Rows, columns: &[Column], positions: Option<[usize; 2]>) -> Jump
     Jumps { usual, longest, suspicious: found().count(), rows: listed }
 }
 
-/// Trajectories that an earlier one equals, by the BLAKE3 sums of their numbers.
-fn duplicates(rows: &Rows) -> usize {
+/// Trajectories equal to an earlier one, by the BLAKE3 hashes of their values.
+fn duplicates(rows: &RawRows) -> usize {
     let mut seen = HashSet::new();
     let mut bytes = Vec::new();
     let repeated = |range: &Range<usize>| {
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     /// Trajectories of a point that walks along x and swings in y, with a constant beside it.
-    fn walk(starts: &[f32], length: usize) -> Rows {
+    fn walk(starts: &[f32], length: usize) -> RawRows {
         let mut states = Vec::new();
         for start in starts {
             for place in 0..length {
@@ -270,7 +270,7 @@ mod tests {
             }
         }
         let actions = (0..starts.len() * length).map(|row| (row % 4) as f32 / 3.0).collect();
-        Rows {
+        RawRows {
             states,
             state_size: 3,
             states_key: "states".into(),

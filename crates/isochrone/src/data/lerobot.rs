@@ -1,9 +1,9 @@
-//! LeRobot's parquet, versions 2.1 and 3.0: one row a frame, told apart by `episode_index`.
+//! LeRobot's parquet, versions 2.1 and 3.0: one row per frame, grouped by `episode_index`.
 //!
-//! A folder holds `meta/info.json` and `data/chunk-…/….parquet`: one episode a file in 2.1, many in
+//! A folder holds `meta/info.json` and `data/chunk-…/….parquet`: one episode per file in 2.1, many in
 //! 3.0. A state is `observation.state`, an action is `action`; video and all other columns are
-//! passed over. Actions are in the units of the robot: where one lies outside [−1, 1], every
-//! number of an action is scaled by its own recorded range, −1 the least and 1 the largest.
+//! skipped. Actions are in the robot's units: if any lies outside [−1, 1], each dimension is scaled
+//! by its own recorded range, −1 the smallest value and 1 the largest.
 //! Source: LeRobot, "LeRobotDataset format", v2.1 and v3.0.
 
 use std::fs::File;
@@ -15,8 +15,12 @@ use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use serde_json::Value;
 
-use super::door::{self, Rows, missing, narrowed, same_rows};
+use super::complaints::{DAMAGED, Shape, missing, narrowed, same_rows};
+use super::files::open_file;
+use super::format::Format;
 use super::npy;
+use super::raw::RawRows;
+use super::reader::{Pieces, Reader};
 use crate::error::{Error, Result};
 
 const STATE: &str = "observation.state";
@@ -27,21 +31,59 @@ const FRAME: &str = "frame_index";
 const BLOCK: usize = 1 << 14;
 /// Versions that are read.
 const VERSIONS: [&str; 2] = ["v2.1", "v3.0"];
-const DAMAGED: &str = "the file is cut or damaged; copy or save it again";
 
-/// Reads one parquet file, or all of a dataset's folder.
-pub(super) fn read(path: &Path, notes: &mut Vec<String>) -> Result<Rows> {
-    let mut frames = Frames::default();
-    if path.is_dir() {
-        let promised = Promised::of(path)?;
-        for file in files(&path.join("data"))? {
-            frames.add(&file, notes).map_err(|error| error.in_file(&file))?;
-        }
-        promised.check(&frames)?;
-    } else {
-        frames.add(path, notes)?;
+/// Reads one parquet file, or all files of a dataset's folder; everything is read at once.
+pub(super) struct LeRobotReader {
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl LeRobotReader {
+    /// A reader of what is at `path`, which is not looked at yet.
+    pub(super) fn new(path: &Path) -> Self {
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |about| about.len());
+        let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let bytes = if path.is_dir() {
+            let files = entries(&path.join("data")).flat_map(|chunk| entries(&chunk.path()));
+            files.map(|file| size(&file.path())).sum()
+        } else {
+            size(path)
+        };
+        Self { path: path.to_path_buf(), bytes }
     }
-    frames.into_rows(notes)
+}
+
+impl Reader for LeRobotReader {
+    fn format(&self) -> Format {
+        Format::LeRobot
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The bytes of the files: the rows take no less.
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read(&mut self, notes: &mut Vec<String>) -> Result<RawRows> {
+        let mut frames = Frames::default();
+        if self.path.is_dir() {
+            let promised = Promised::of(&self.path)?;
+            for file in files(&self.path.join("data"))? {
+                frames.add(&file, notes).map_err(|error| error.in_file(&file))?;
+            }
+            promised.check(&frames)?;
+        } else {
+            frames.add(&self.path, notes)?;
+        }
+        frames.into_rows(notes)
+    }
+
+    fn pieces(&mut self) -> Option<&mut dyn Pieces> {
+        None
+    }
 }
 
 /// All parquet files of the chunks below `folder`, by name.
@@ -65,7 +107,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     if found.is_empty() {
         return Err(Error::input("no parquet files")
             .in_file(folder)
-            .hint("LeRobot keeps them as `data/chunk-000/….parquet`; download the dataset whole"));
+            .hint("LeRobot keeps them as `data/chunk-000/….parquet`; download the whole dataset"));
     }
     Ok(found)
 }
@@ -105,7 +147,7 @@ impl Promised {
                 return Err(Error::input(format!(
                     "{found} {name}, `meta/info.json` says {expected}"
                 ))
-                .hint("the dataset is not whole; download it again"));
+                .hint("the dataset is incomplete; download it again"));
             }
         }
         Ok(())
@@ -126,7 +168,7 @@ struct Frames {
 
 impl Frames {
     fn add(&mut self, path: &Path, notes: &mut Vec<String>) -> Result<()> {
-        let file = door::open_file(path)?;
+        let file = open_file(path)?;
         let bytes = file.metadata().map_err(|error| Error::disk("read", path, error))?.len();
         let reader =
             SerializedFileReader::<File>::new(file).map_err(|e| refused("the file", &e))?;
@@ -140,12 +182,14 @@ impl Frames {
 
     fn add_group(&mut self, group: &dyn RowGroupReader, notes: &mut Vec<String>) -> Result<()> {
         let (states, rows, state_size) = matrix(group, STATE, notes)?;
+        let states_shape = Shape { key: STATE, rows, size: Some(state_size) };
         let has_action = find(group, ACTION).is_some();
         let (actions, action_size) = match has_action {
             false => (Vec::new(), 0),
             true => {
                 let (values, found, size) = matrix(group, ACTION, notes)?;
-                same_rows(ACTION, found, STATE, rows)?;
+                let shape = Shape { key: ACTION, rows: found, size: Some(size) };
+                same_rows(shape, states_shape)?;
                 (values, size)
             }
         };
@@ -154,14 +198,15 @@ impl Frames {
         }
         if (self.state_size, self.action_size) != (state_size, action_size) {
             return Err(Error::input(format!(
-                "a frame has {state_size} and {action_size} numbers in `{STATE}` and `{ACTION}`, \
-                 earlier ones {} and {}",
+                "a frame has {state_size} values in `{STATE}` and {action_size} in `{ACTION}`, earlier \
+                 ones {} and {}",
                 self.state_size, self.action_size
             )));
         }
         let (episodes, frames) = (whole(group, EPISODE)?, whole(group, FRAME)?);
-        same_rows(EPISODE, episodes.len(), STATE, rows)?;
-        same_rows(FRAME, frames.len(), STATE, rows)?;
+        for (key, column) in [(EPISODE, &episodes), (FRAME, &frames)] {
+            same_rows(Shape { key, rows: column.len(), size: None }, states_shape)?;
+        }
         for (&episode, &frame) in episodes.iter().zip(&frames) {
             self.count(episode, frame)?;
         }
@@ -188,11 +233,11 @@ impl Frames {
         Ok(())
     }
 
-    fn into_rows(mut self, notes: &mut Vec<String>) -> Result<Rows> {
+    fn into_rows(mut self, notes: &mut Vec<String>) -> Result<RawRows> {
         if self.actions.iter().any(|action| action.abs() > 1.0) {
             scale(&mut self.actions, self.action_size, notes);
         }
-        Ok(Rows {
+        Ok(RawRows {
             states: self.states,
             state_size: self.state_size,
             states_key: STATE.into(),
@@ -204,7 +249,7 @@ impl Frames {
     }
 }
 
-/// Scales every number of an action to [−1, 1] by its recorded range.
+/// Scales each dimension of the actions to [−1, 1] by its recorded range.
 fn scale(actions: &mut [f32], size: usize, notes: &mut Vec<String>) {
     let mut ranges = Vec::new();
     for column in 0..size {
@@ -215,7 +260,7 @@ fn scale(actions: &mut [f32], size: usize, notes: &mut Vec<String>) {
         );
         let (middle, half) = ((low + high) / 2.0, ((high - low) / 2.0).max(f32::MIN_POSITIVE));
         for action in actions.iter_mut().skip(column).step_by(size) {
-            // Rounding may step over the bound by a hair.
+            // Rounding may overshoot the bound slightly.
             *action = ((*action - middle) / half).clamp(-1.0, 1.0);
         }
         ranges.push(format!("{low} to {high}"));
@@ -231,8 +276,8 @@ fn refused(key: &str, error: &parquet::errors::ParquetError) -> Error {
     Error::input(format!("`{key}` cannot be read: {text}")).hint(DAMAGED)
 }
 
-/// Checks that the columns of a row group lie within a file of so many bytes: the reader takes their
-/// places for granted.
+/// Checks that the columns of a row group lie within a file of `bytes` bytes: the parquet crate does
+/// not.
 fn check(group: &RowGroupMetaData, bytes: u64) -> Result<()> {
     for column in group.columns() {
         let first = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
@@ -251,7 +296,7 @@ fn check(group: &RowGroupMetaData, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// The place of the column whose name begins with `key`; lists end with `list.element`.
+/// The index of the column whose name begins with `key`; lists end with `list.element`.
 fn find(group: &dyn RowGroupReader, key: &str) -> Option<usize> {
     let schema = group.metadata().schema_descr();
     (0..schema.num_columns())
@@ -264,7 +309,7 @@ fn column(group: &dyn RowGroupReader, key: &str) -> Result<ColumnReader> {
         let name = |at: usize| schema.column(at).path().parts().first().cloned();
         let names: Vec<String> = (0..schema.num_columns()).filter_map(name).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        return Err(missing(key, &names, None, "LeRobot frames have a column of this name"));
+        return Err(missing(key, &names, "LeRobot frames have a column of this name"));
     };
     group.get_column_reader(at).map_err(|error| refused(key, &error))
 }
@@ -292,7 +337,7 @@ macro_rules! values {
     }};
 }
 
-/// Numbers of a column of lists of one length, its frames and that length.
+/// The values of a column of lists of equal length, its frames and that length.
 fn matrix(
     group: &dyn RowGroupReader,
     key: &str,
@@ -309,7 +354,7 @@ fn matrix(
             (npy::narrow(&wide, 0, (wide.len() / rows.max(1)).max(1), key)?, rows, repetitions)
         }
         _ => {
-            return Err(Error::input(format!("`{key}` holds no 32-bit or 64-bit floats"))
+            return Err(Error::input(format!("`{key}` does not hold 32-bit or 64-bit floats"))
                 .hint("a state and an action are lists of floats"));
         }
     };
@@ -323,7 +368,7 @@ fn matrix(
     Ok((values, rows, size))
 }
 
-/// Whole numbers of a column.
+/// The integers of a column.
 fn whole(group: &dyn RowGroupReader, key: &str) -> Result<Vec<i64>> {
     match column(group, key)? {
         ColumnReader::Int64ColumnReader(mut reader) => Ok(values!(reader, key).0),
@@ -331,7 +376,7 @@ fn whole(group: &dyn RowGroupReader, key: &str) -> Result<Vec<i64>> {
             let values: Vec<i32> = values!(reader, key).0;
             Ok(values.into_iter().map(i64::from).collect())
         }
-        _ => Err(Error::input(format!("`{key}` holds no whole numbers")).hint(DAMAGED)),
+        _ => Err(Error::input(format!("`{key}` does not hold integers")).hint(DAMAGED)),
     }
 }
 
@@ -386,7 +431,7 @@ mod tests {
         let path = folder.path().join("cut.parquet");
         for length in (4..bytes.len()).step_by(7) {
             std::fs::write(&path, &bytes[..length]).unwrap();
-            assert!(read(&path, &mut Vec::new()).is_err(), "{length} bytes");
+            assert!(LeRobotReader::new(&path).read(&mut Vec::new()).is_err(), "{length} bytes");
         }
     }
 }

@@ -1,31 +1,37 @@
 //! Minari's HDF5: a group `episode_N` for each episode, T + 1 observations and T actions.
 //!
-//! Observations are one array, or arrays by name in (nested) groups; those are put side by side in
-//! the order of their names, `desired_goal` left out, or as the caller chose. The last row of an
-//! episode gets an action of zeros, which nothing reads. `metadata.json` beside the file says how
-//! many episodes and steps there must be; its `observation_space` is a text of JSON that may hold
+//! Observations are one array, or named arrays in (nested) groups; those are put side by side in the
+//! order of their names, without `desired_goal`, or as the caller chose. The last row of an episode
+//! gets an action of zeros, which nothing reads. `metadata.json` next to the file says how many
+//! episodes and steps there must be; its `observation_space` is JSON text that may contain
 //! `Infinity`. Source: Minari, "Dataset standards", version 0.5.
 
 use std::path::{Path, PathBuf};
 
+use hdf5_reader::Dataset as Array;
 use hdf5_reader::group::Group;
 use serde_json::Value;
 
-use super::check_numbers;
-use super::door::{Choices, Rows};
+use super::complaints::refuse_misspelling;
+use super::dataset::{Dataset, check_numbers};
+use super::format::Format;
 use super::hdf5::{self, Hdf5};
+use super::memory::Memory;
 use super::npz::Writer;
+use super::raw::RawRows;
+use super::reader::{Choices, Pieces, Reader};
 use crate::error::{Error, Result};
 
 const PREFIX: &str = "episode_";
 const OBSERVATIONS: &str = "observations";
 const ACTIONS: &str = "actions";
-/// The task of an episode, which is no part of a state.
+/// What else an episode of Minari holds.
+const OTHERS: [&str; 5] = ["rewards", "terminations", "truncations", "infos", OBSERVATIONS];
+/// The task of an episode, which is not part of a state.
 const TASK: &str = "desired_goal";
-const FILE: &str = "main_data.hdf5";
 /// The largest description that is read, in bytes.
 const LARGEST_DESCRIPTION: u64 = 16 << 20;
-/// How deep names of observations may be nested.
+/// How deeply names of observations may be nested.
 const DEEPEST: usize = 8;
 
 /// Whether a file holds a group for each episode.
@@ -35,171 +41,233 @@ pub(super) fn is(file: &Hdf5) -> Result<bool> {
         && groups.iter().any(|name| number(name).is_some()))
 }
 
-/// The HDF5 file of a dataset's folder.
-pub(super) fn file_of(folder: &Path) -> Option<PathBuf> {
-    [folder.join("data").join(FILE), folder.join(FILE)].into_iter().find(|path| path.is_file())
-}
-
 fn number(name: &str) -> Option<u64> {
     name.strip_prefix(PREFIX)?.parse().ok()
 }
 
-/// Reads all episodes, by number.
-pub(super) fn read(
-    file: &Hdf5,
-    path: &Path,
-    choices: &Choices,
-    notes: &mut Vec<String>,
-) -> Result<Rows> {
-    let mut reader = Reader::new(file, choices, Numbers::Both);
-    reader.all(&Description::beside(path)?, notes, |_| Ok(()))?;
-    Ok(reader.rows)
+/// Reads one file of episodes.
+pub(super) struct MinariReader {
+    path: PathBuf,
+    file: Hdf5,
+    /// By number.
+    episodes: Vec<Episode>,
+    state_size: usize,
+    action_size: usize,
+    /// Which observations make up a state, where they have names.
+    note: Option<String>,
 }
 
-/// Bytes that the rows would take in memory.
-pub(super) fn bytes(file: &Hdf5, choices: &Choices) -> Result<u64> {
-    let mut reader = Reader::new(file, choices, Numbers::Neither);
-    reader.all(&Description::default(), &mut Vec::new(), |_| Ok(()))?;
-    let width = (reader.rows.state_size + reader.rows.action_size) as u64;
-    Ok(4 * width * reader.rows.lengths.iter().sum::<usize>() as u64)
+/// One episode, by its headers.
+struct Episode {
+    /// What is put side by side to make states.
+    parts: Vec<Part>,
+    actions: Option<Part>,
+    rows: usize,
 }
 
-/// Writes all episodes into an archive, one at a time; the rows of each.
-pub(super) fn unpack(
-    file: &Hdf5,
-    path: &Path,
-    choices: &Choices,
-    writer: &mut Writer,
-    notes: &mut Vec<String>,
-) -> Result<Vec<usize>> {
-    let description = Description::beside(path)?;
-    let mut shapes = Reader::new(file, choices, Numbers::Neither);
-    shapes.all(&description, &mut Vec::new(), |_| Ok(()))?;
-    let Rows { state_size, action_size, lengths, .. } = shapes.rows;
-    let rows = lengths.iter().sum();
-    writer.states([rows, state_size], |take| {
-        let mut before = 0;
-        Reader::new(file, choices, Numbers::States).all(&description, notes, |rows| {
-            let states = std::mem::take(&mut rows.states);
-            check_numbers(OBSERVATIONS, &states, state_size, before, false)?;
-            before += states.len() as u64;
-            take(&states)
-        })
-    })?;
-    if action_size > 0 {
-        let mut said = Vec::new();
-        writer.actions([rows, action_size], |take| {
-            let mut before = 0;
-            let mut reader = Reader::new(file, choices, Numbers::Actions);
-            reader.all(&description, &mut said, |rows| {
-                let actions = std::mem::take(&mut rows.actions);
-                check_numbers(ACTIONS, &actions, action_size, before, true)?;
-                before += actions.len() as u64;
-                take(&actions)
-            })
-        })?;
-        said.retain(|note| !notes.contains(note));
-        notes.append(&mut said);
-    }
-    Ok(lengths)
-}
-
-/// Which numbers are read; the shapes of all are looked at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Numbers {
-    Both,
-    States,
-    Actions,
-    Neither,
-}
-
-/// The episodes so far.
-struct Reader<'f> {
-    file: &'f Hdf5,
-    /// The observations that make a state, in this order; decided by the first episode.
-    chosen: Vec<String>,
-    rows: Rows,
-    wanted: Numbers,
-}
-
-/// A part of the states, with its name and how many numbers it has in a row.
+/// One array of an episode.
 struct Part {
-    values: Vec<f32>,
+    /// Its name in the file.
+    place: String,
+    array: Array,
     rows: usize,
     size: usize,
 }
 
-impl<'f> Reader<'f> {
-    fn new(file: &'f Hdf5, choices: &Choices, wanted: Numbers) -> Self {
-        let rows = Rows {
-            states: Vec::new(),
-            state_size: 0,
-            states_key: OBSERVATIONS.into(),
-            actions: Vec::new(),
-            action_size: 0,
-            discrete: false,
-            lengths: Vec::new(),
-        };
-        Self { file, chosen: choices.keys.clone(), rows, wanted }
-    }
-
-    /// Reads all episodes, by number; `take` sees what was read so far after each.
-    fn all(
-        &mut self,
-        description: &Description,
-        notes: &mut Vec<String>,
-        mut take: impl FnMut(&mut Rows) -> Result<()>,
-    ) -> Result<()> {
-        let names = self.file.names()?.0.into_iter();
-        let mut episodes: Vec<(u64, String)> =
+impl MinariReader {
+    /// Reads the headers of all episodes.
+    pub(super) fn open(path: &Path, file: Hdf5, choices: &Choices) -> Result<Self> {
+        let description = Description::beside(path)?;
+        let names = file.names()?.0.into_iter();
+        let mut names: Vec<(u64, String)> =
             names.filter_map(|name| Some((number(&name)?, name))).collect();
-        episodes.sort_unstable();
-        description.check_episodes(episodes.len())?;
-        for (index, (_, name)) in episodes.iter().enumerate() {
-            // What is true of one episode is true of all: it is said once.
-            let mut more = Vec::new();
-            let said = if index == 0 { &mut *notes } else { &mut more };
-            self.episode(&self.file.group(name)?, name, said)?;
-            take(&mut self.rows)?;
+        names.sort_unstable();
+        description.check_episodes(names.len())?;
+        let mut survey = Survey { chosen: choices.keys.clone(), note: None };
+        let (mut state_size, mut action_size) = (0, 0);
+        let mut episodes: Vec<Episode> = Vec::new();
+        for (_, name) in &names {
+            let episode = survey.episode(&file.group(name)?, name)?;
+            let first = episodes.is_empty();
+            let sizes = [episode.state_size(), episode.actions.as_ref().map_or(0, |a| a.size)];
+            same_size(name, OBSERVATIONS, sizes[0], &mut state_size, first)?;
+            same_size(name, ACTIONS, sizes[1], &mut action_size, first)?;
+            episodes.push(episode);
         }
-        description.check_steps(&self.rows)
+        description.check_steps(&episodes)?;
+        let note = survey.note;
+        Ok(Self { path: path.to_path_buf(), file, episodes, state_size, action_size, note })
     }
 
-    fn episode(&mut self, group: &Group, name: &str, notes: &mut Vec<String>) -> Result<()> {
+    fn lengths(&self) -> Vec<usize> {
+        self.episodes.iter().map(|episode| episode.rows).collect()
+    }
+
+    /// Reads the arrays of each episode that `of` makes of it, and passes them to `take`.
+    fn each(
+        &self,
+        notes: &mut Vec<String>,
+        of: impl Fn(&Episode, &Hdf5, &mut Vec<String>) -> Result<Vec<f32>>,
+        mut take: impl FnMut(Vec<f32>) -> Result<()>,
+    ) -> Result<()> {
+        for (index, episode) in self.episodes.iter().enumerate() {
+            // What is true of one episode is true of all, so it is noted once.
+            let mut repeated = Vec::new();
+            let notes = if index == 0 { &mut *notes } else { &mut repeated };
+            take(of(episode, &self.file, notes)?)?;
+        }
+        Ok(())
+    }
+}
+
+impl Reader for MinariReader {
+    fn format(&self) -> Format {
+        Format::Minari
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn bytes(&self) -> u64 {
+        let rows: u64 = self.episodes.iter().map(|episode| episode.rows as u64).sum();
+        let width = self.state_size.saturating_add(self.action_size) as u64;
+        rows.saturating_mul(width.saturating_mul(4))
+    }
+
+    fn read(&mut self, notes: &mut Vec<String>) -> Result<RawRows> {
+        let (mut states, mut actions) = (Vec::new(), Vec::new());
+        notes.extend(self.note.clone());
+        self.each(notes, Episode::read_states, |values| {
+            states.extend(values);
+            Ok(())
+        })?;
+        self.each(notes, Episode::read_actions, |values| {
+            actions.extend(values);
+            Ok(())
+        })?;
+        Ok(RawRows {
+            states,
+            state_size: self.state_size,
+            states_key: OBSERVATIONS.into(),
+            actions,
+            action_size: self.action_size,
+            discrete: false,
+            lengths: self.lengths(),
+        })
+    }
+
+    fn pieces(&mut self) -> Option<&mut dyn Pieces> {
+        Some(self)
+    }
+}
+
+impl Pieces for MinariReader {
+    fn in_place(&mut self, _: Memory, _: &mut Vec<String>) -> Result<Option<Dataset>> {
+        Ok(None)
+    }
+
+    fn unpack(&mut self, writer: &mut Writer, notes: &mut Vec<String>) -> Result<Vec<usize>> {
+        let lengths = self.lengths();
+        let rows = lengths.iter().sum();
+        notes.extend(self.note.clone());
+        let checked = |key: &'static str, size: usize| {
+            let mut before = 0;
+            move |values: &[f32]| {
+                check_numbers(key, values, size, before, key == ACTIONS)?;
+                before += values.len() as u64;
+                Ok(())
+            }
+        };
+        writer.states([rows, self.state_size], |take| {
+            let mut check = checked(OBSERVATIONS, self.state_size);
+            self.each(notes, Episode::read_states, |values| {
+                check(&values)?;
+                take(&values)
+            })
+        })?;
+        if self.action_size > 0 {
+            writer.actions([rows, self.action_size], |take| {
+                let mut check = checked(ACTIONS, self.action_size);
+                self.each(notes, Episode::read_actions, |values| {
+                    check(&values)?;
+                    take(&values)
+                })
+            })?;
+        }
+        Ok(lengths)
+    }
+}
+
+impl Episode {
+    fn state_size(&self) -> usize {
+        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.size))
+    }
+
+    fn read_states(&self, file: &Hdf5, notes: &mut Vec<String>) -> Result<Vec<f32>> {
+        let mut read = |part: &Part| Ok(file.matrix(&part.array, &part.place, notes)?.0);
+        if let [only] = &self.parts[..] {
+            return read(only);
+        }
+        let values = self.parts.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let mut states = Vec::with_capacity(self.rows * self.state_size());
+        for row in 0..self.rows {
+            for (part, values) in self.parts.iter().zip(&values) {
+                states.extend(&values[row * part.size..][..part.size]);
+            }
+        }
+        Ok(states)
+    }
+
+    /// The actions, and zeros for the last row; nothing without actions.
+    fn read_actions(&self, file: &Hdf5, notes: &mut Vec<String>) -> Result<Vec<f32>> {
+        let Some(part) = &self.actions else { return Ok(Vec::new()) };
+        let (mut values, ..) = file.matrix(&part.array, &part.place, notes)?;
+        values.extend(std::iter::repeat_n(0.0, part.size));
+        Ok(values)
+    }
+}
+
+/// What the episodes so far have decided.
+struct Survey {
+    /// The observations that make up a state, in this order; decided by the first episode.
+    chosen: Vec<String>,
+    note: Option<String>,
+}
+
+impl Survey {
+    fn episode(&mut self, group: &Group, name: &str) -> Result<Episode> {
         let (groups, arrays) = group.member_names().map_err(|e| hdf5::refused(name, &e))?;
         let parts = if arrays.iter().any(|array| array == OBSERVATIONS) {
             self.refuse_choice()?;
-            let place = format!("{name}/{OBSERVATIONS}");
-            vec![self.part(group, OBSERVATIONS, &place, Numbers::States, notes)?]
+            vec![Part::of(group, OBSERVATIONS, format!("{name}/{OBSERVATIONS}"))?]
         } else if groups.iter().any(|group| group == OBSERVATIONS) {
-            self.parts(group, name, notes)?
+            self.parts(group, name)?
         } else {
             return Err(Error::input(format!("`{name}` has no `{OBSERVATIONS}`"))
                 .hint("a Minari episode has `observations` and `actions`"));
         };
         let rows = parts[0].rows;
-        let size: usize = parts.iter().map(|part| part.size).sum();
         if let Some(other) = parts.iter().find(|part| part.rows != rows) {
             return Err(Error::input(format!(
                 "the observations of `{name}` have {rows} rows and {}",
                 other.rows
             )));
         }
-        let first = self.rows.lengths.is_empty();
-        same_size(name, OBSERVATIONS, size, &mut self.rows.state_size, first)?;
-        match parts.as_slice() {
-            [only] => self.rows.states.extend(&only.values),
-            _ if !self.wants(Numbers::States) => {}
-            several => (0..rows).for_each(|row| {
-                for part in several {
-                    self.rows.states.extend(&part.values[row * part.size..][..part.size]);
-                }
-            }),
+        let found: Vec<&str> = arrays.iter().map(String::as_str).collect();
+        if !found.contains(&ACTIONS) {
+            refuse_misspelling(ACTIONS, &found, &OTHERS)?;
+            return Ok(Episode { parts, actions: None, rows });
         }
-        let has_actions = arrays.iter().any(|array| array == ACTIONS);
-        self.actions(has_actions.then_some(group), name, rows, notes)?;
-        self.rows.lengths.push(rows);
-        Ok(())
+        let actions = Part::of(group, ACTIONS, format!("{name}/{ACTIONS}"))?;
+        if actions.rows.checked_add(1) != Some(rows) {
+            return Err(Error::input(format!(
+                "`{name}` has {rows} observations and {} actions, expected one more observation",
+                actions.rows
+            ))
+            .hint("Minari keeps the state before every action and the one after the last"));
+        }
+        Ok(Episode { parts, actions: Some(actions), rows })
     }
 
     fn refuse_choice(&self) -> Result<()> {
@@ -211,7 +279,7 @@ impl<'f> Reader<'f> {
     }
 
     /// The chosen observations of an episode whose observations have names.
-    fn parts(&mut self, group: &Group, name: &str, notes: &mut Vec<String>) -> Result<Vec<Part>> {
+    fn parts(&mut self, group: &Group, name: &str) -> Result<Vec<Part>> {
         let place = format!("{name}/{OBSERVATIONS}");
         let group = group.group(OBSERVATIONS).map_err(|e| hdf5::refused(&place, &e))?;
         if self.chosen.is_empty() {
@@ -223,77 +291,32 @@ impl<'f> Reader<'f> {
                 format!("; `{key}` is the task, not the state, and is left out")
             });
             let list: Vec<String> = found.iter().map(|key| format!("`{key}`")).collect();
-            notes.push(format!("a state is {}, in this order{aside}", list.join(", ")));
+            self.note = Some(format!("a state is {}, in this order{aside}", list.join(", ")));
             self.chosen = found;
         }
         if self.chosen.is_empty() {
             return Err(Error::input(format!("`{place}` holds no arrays")));
         }
-        let of = |key: &String| {
-            self.part(&group, key, &format!("{place}/{key}"), Numbers::States, notes)
-        };
+        let of = |key: &String| Part::of(&group, key, format!("{place}/{key}"));
         self.chosen.iter().map(of).collect()
     }
+}
 
-    fn actions(
-        &mut self,
-        group: Option<&Group>,
-        name: &str,
-        rows: usize,
-        notes: &mut Vec<String>,
-    ) -> Result<()> {
-        let key = format!("{name}/{ACTIONS}");
-        let first = self.rows.lengths.is_empty();
-        let Some(group) = group else {
-            return same_size(name, ACTIONS, 0, &mut self.rows.action_size, first);
-        };
-        let actions = self.part(group, ACTIONS, &key, Numbers::Actions, notes)?;
-        if actions.rows + 1 != rows {
-            return Err(Error::input(format!(
-                "`{name}` has {rows} observations and {} actions, expected one observation more",
-                actions.rows
-            ))
-            .hint("Minari keeps the state before every action and the one after the last"));
-        }
-        same_size(name, ACTIONS, actions.size, &mut self.rows.action_size, first)?;
-        if self.wants(Numbers::Actions) {
-            self.rows.actions.extend(&actions.values);
-            self.rows.actions.extend(std::iter::repeat_n(0.0, actions.size));
-        }
-        Ok(())
-    }
-
-    fn wants(&self, numbers: Numbers) -> bool {
-        self.wanted == Numbers::Both || self.wanted == numbers
-    }
-
-    /// The array called `key` below a group, `outer/inner`, a part of the states or the actions.
-    fn part(
-        &self,
-        group: &Group,
-        key: &str,
-        place: &str,
-        numbers: Numbers,
-        notes: &mut Vec<String>,
-    ) -> Result<Part> {
-        let mut group_of_key = None;
+impl Part {
+    /// The array called `key`, `outer/inner`, below a group.
+    fn of(group: &Group, key: &str, place: String) -> Result<Self> {
+        let mut inside = None;
         let mut name = key;
         while let Some((outer, inner)) = name.split_once('/') {
-            let from = group_of_key.as_ref().unwrap_or(group);
-            group_of_key = Some(from.group(outer).map_err(|_| no_observation(place))?);
+            let from = inside.as_ref().unwrap_or(group);
+            inside = Some(from.group(outer).map_err(|_| no_observation(&place))?);
             name = inner;
         }
-        let array = group_of_key
-            .as_ref()
-            .unwrap_or(group)
-            .dataset(name)
-            .map_err(|_| no_observation(place))?;
-        if !self.wants(numbers) {
-            let [rows, size] = hdf5::shape(&array, place)?.map(|side| side as usize);
-            return Ok(Part { values: Vec::new(), rows, size });
-        }
-        let (values, rows, size) = self.file.matrix(&array, place, notes)?;
-        Ok(Part { values, rows, size })
+        let from = inside.as_ref().unwrap_or(group);
+        let array = from.dataset(name).map_err(|_| no_observation(&place))?;
+        let [rows, size] =
+            hdf5::shape(&array, &place)?.map(|side| usize::try_from(side).unwrap_or(usize::MAX));
+        Ok(Self { place, array, rows, size })
     }
 }
 
@@ -305,11 +328,11 @@ fn same_size(name: &str, key: &str, found: usize, size: &mut usize, first: bool)
     if *size == found {
         return Ok(());
     }
-    Err(Error::input(format!("`{name}/{key}` has {found} numbers in a row, others have {size}")))
+    Err(Error::input(format!("`{name}/{key}` has {found} values per row, others have {size}")))
 }
 
 fn no_observation(place: &str) -> Error {
-    Error::input(format!("`{place}` is not there or no array"))
+    Error::input(format!("`{place}` is missing or not an array"))
         .hint("every episode has the same keys; choose them with `--keys`")
 }
 
@@ -335,7 +358,7 @@ struct Description {
 }
 
 impl Description {
-    /// Reads `metadata.json` beside `path`, where it is.
+    /// Reads `metadata.json` next to `path`, if there is one.
     fn beside(path: &Path) -> Result<Self> {
         let path = path.with_file_name("metadata.json");
         match std::fs::metadata(&path) {
@@ -378,25 +401,26 @@ impl Description {
         match self.episodes {
             Some(expected) if expected != found as u64 => {
                 Err(Error::input(format!("{found} episodes, `metadata.json` says {expected}"))
-                    .hint("the dataset is not whole; download or save it again"))
+                    .hint("the dataset is incomplete; download or save it again"))
             }
             _ => Ok(()),
         }
     }
 
-    fn check_steps(&self, rows: &Rows) -> Result<()> {
-        let found = (rows.lengths.iter().sum::<usize>() - rows.lengths.len()) as u64;
+    fn check_steps(&self, episodes: &[Episode]) -> Result<()> {
+        let found: u64 =
+            episodes.iter().map(|episode| (episode.rows as u64).saturating_sub(1)).sum();
         match self.steps {
             Some(expected) if expected != found => {
                 Err(Error::input(format!("{found} steps, `metadata.json` says {expected}"))
-                    .hint("the dataset is not whole; download or save it again"))
+                    .hint("the dataset is incomplete; download or save it again"))
             }
             _ => Ok(()),
         }
     }
 }
 
-/// Refuses observations that are no vectors of numbers.
+/// Refuses observations that are not vectors of numbers.
 fn check_space(space: &Value, depth: usize) -> Result<()> {
     let kind = space["type"].as_str().unwrap_or_default();
     let inner = |values: Vec<&Value>| {
@@ -415,7 +439,7 @@ fn check_space(space: &Value, depth: usize) -> Result<()> {
     }
 }
 
-/// The text with `Infinity` and `NaN` outside of quotes made `null`, which JSON knows.
+/// The text with `Infinity` and `NaN` outside quotes replaced by `null`, which JSON knows.
 fn finite(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let (mut rest, mut quoted) = (text, false);
@@ -440,14 +464,14 @@ fn finite(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Opened, open};
+    use crate::data::{OpenedFile, open};
     use tempfile::TempDir;
 
     fn fixture(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
     }
 
-    fn opened(name: &str, keys: &[&str]) -> Result<Opened> {
+    fn opened(name: &str, keys: &[&str]) -> Result<OpenedFile> {
         open(&fixture(name), &Choices { keys: keys.iter().map(|key| (*key).into()).collect() })
     }
 
@@ -478,15 +502,15 @@ mod tests {
         let chosen = opened("minari-dict", &["observation", "achieved_goal"]).unwrap().rows;
         assert_eq!(chosen.states[4..8], [100.0, 101.0, 0.0, 1.0]);
         let error = opened("minari-dict", &["nothing"]).unwrap_err().to_string();
-        assert!(error.contains("`episode_0/observations/nothing` is not there"), "{error}");
+        assert!(error.contains("`episode_0/observations/nothing` is missing"), "{error}");
     }
 
     #[test]
     fn a_description_that_does_not_fit_is_refused() {
         let folder = TempDir::new().unwrap();
         let source = fixture("minari-plain/data");
-        let data = folder.path().join(FILE);
-        std::fs::copy(source.join(FILE), &data).unwrap();
+        let data = folder.path().join("main_data.hdf5");
+        std::fs::copy(source.join("main_data.hdf5"), &data).unwrap();
         let text = std::fs::read_to_string(source.join("metadata.json")).unwrap();
         assert!(text.contains("Infinity"), "the fixture has no infinity");
         let complaint = |from: &str, to: &str| {

@@ -1,9 +1,11 @@
-//! Input normalization: z = (x − shift) · scale, fitted on the data and kept in the model, and the
-//! features beside it.
+//! Input normalization, z = (x − shift) · scale, fitted on the data and kept in the model, together
+//! with the features that networks see.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Dataset, Features};
+use super::dataset::Dataset;
+use super::features::Features;
+use super::store::Store;
 use crate::error::{Error, Result};
 
 /// How states are brought to a common scale before a network sees them.
@@ -26,16 +28,16 @@ pub struct Normalization {
     pub shift: Vec<f32>,
     /// Multiplied after; 1 where a coordinate is constant.
     pub scale: Vec<f32>,
-    /// What networks see beside the coordinates, or in their place.
+    /// What networks see in addition to the coordinates, or instead of them.
     #[serde(default)]
     pub features: Features,
     /// The coordinates of a goal that policies see; empty for all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy_goal: Vec<usize>,
-    /// The directions of Fourier features; they follow from `features` and are not written.
+    /// The directions of Fourier features; derived from `features`, so not written.
     #[serde(skip)]
     directions: Vec<f32>,
-    /// Where what policies see of a goal stands in what networks see of a state; likewise.
+    /// The positions of a policy's goal within what networks see of a state; not written either.
     #[serde(skip)]
     goal_places: Vec<usize>,
 }
@@ -44,7 +46,7 @@ impl Normalization {
     /// Fits the statistics of `dataset`, column by column in the order of the rows.
     ///
     /// # Errors
-    /// Data that stay in a file can no longer be read.
+    /// The file that holds the rows can no longer be read.
     pub fn fit(dataset: &Dataset, scaling: Scaling) -> Result<Self> {
         let size = dataset.state_size();
         let (shift, scale) = match scaling {
@@ -92,7 +94,7 @@ impl Normalization {
         Self { directions: features.directions(), features, ..self }.with_policy_goal(goal)
     }
 
-    /// The same with policies that see these coordinates of a goal alone; none stands for all.
+    /// The same, but policies see only these coordinates of a goal; an empty list means all.
     #[must_use]
     pub fn with_policy_goal(self, axes: Vec<usize>) -> Self {
         let goal_places = match &axes[..] {
@@ -102,28 +104,28 @@ impl Normalization {
         Self { policy_goal: axes, goal_places, ..self }
     }
 
-    /// Checks that a policy's goal has coordinates of states of this size.
+    /// Checks that the coordinates of a policy's goal exist in states of this size.
     ///
     /// # Errors
-    /// Names the coordinates and how many there are.
+    /// Names the coordinates and the state size.
     pub fn check_policy_goal(axes: &[usize], state_size: usize) -> Result<()> {
         if axes.iter().all(|&axis| axis < state_size) {
             return Ok(());
         }
         Err(Error::input(format!(
-            "`data.policy_goal` is `{axes:?}`, expected places of coordinates below {state_size}"
+            "`data.policy_goal` is `{axes:?}`, expected coordinates below {state_size}"
         ))
         .hint(
-            "`[0, 1]` is the place of a body in a maze; leave it out to show policies whole goals",
+            "`[0, 1]` is the position of a body in a maze; leave it out to show policies whole goals",
         ))
     }
 
-    /// Numbers that a network sees of a state.
+    /// Values that a network sees of a state.
     pub fn width(&self) -> usize {
         self.features.width(self.shift.len())
     }
 
-    /// Numbers that a policy sees of a goal.
+    /// Values that a policy sees of a goal.
     pub fn goal_width(&self) -> usize {
         self.goal_places.len()
     }
@@ -144,7 +146,25 @@ impl Normalization {
     }
 }
 
-/// Passes once over all states; `add` takes the number of its place to each column's own sum.
+impl Dataset {
+    /// Mean and deviation of every coordinate; for data on disk they are computed once.
+    ///
+    /// # Errors
+    /// The file can no longer be read.
+    pub fn standard(&self) -> Result<Normalization> {
+        let Store::Disk(disk) = &self.store else {
+            return Normalization::fit(self, Scaling::Standard);
+        };
+        if disk.standard.get().is_none() {
+            let fitted = Normalization::fit(self, Scaling::Standard)?;
+            disk.standard.get_or_init(|| [fitted.shift, fitted.scale]);
+        }
+        let [shift, scale] = disk.standard.get().cloned().unwrap_or_default();
+        Ok(Normalization::new(shift, scale))
+    }
+}
+
+/// One pass over all states; `add` adds a value, given its column, to that column's sum.
 fn fold<S>(dataset: &Dataset, sums: &mut [S], add: impl Fn(&mut S, usize, f64)) -> Result<()> {
     dataset.each_states(|states| {
         for state in states.chunks_exact(sums.len()) {

@@ -1,79 +1,35 @@
-//! One array of numbers: the npy format of numpy, read strictly and written plainly.
+//! One array of numbers: NumPy's npy format, read strictly and written plainly.
 //!
 //! `\x93NUMPY`, version, header length, `{'descr': '<f4', 'fortran_order': False, 'shape': (r, c), }`,
-//! then r · c numbers, little end first. Nothing is allocated before
+//! then r · c values, little-endian. Nothing is allocated before
 //! header bytes + product of the shape × item size = bytes present.
-//! Source: numpy, "NEP 1 — a simple file format for NumPy arrays".
+//! Source: NumPy, "NEP 1 — a simple file format for NumPy arrays".
 
 mod header;
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::sync::mpsc::sync_channel;
 
-pub(super) use header::{Header, header, not_a_matrix};
+pub(super) use header::{CONVERT, Header, Item, header, skip_header};
+use header::{MAGIC, fill, unreadable};
 
 use crc32fast::Hasher as Checksum;
 
-use super::store::read_at;
+use super::files::read_at;
 use super::{memory, straight};
 use crate::error::{Error, Result};
 use crate::pages;
 
 /// Bytes decoded at a time; a multiple of every item size.
 const CHUNK: usize = 1 << 16;
-/// Numbers from which on several threads read an array.
+/// Arrays of this many values or more are read by several threads.
 pub(super) const MANY: usize = 1 << 18;
-/// Bytes handed from one of them to the other at a time; a multiple of a number's.
+/// Bytes handed from one thread to the other at a time; a multiple of a value's size.
 const BLOCK: usize = 1 << 18;
-const MAGIC: &[u8; 6] = b"\x93NUMPY";
 const ALIGNMENT: usize = 64;
 
-/// The way out for arrays of Python objects and other pickles.
-pub(super) const CONVERT: &str = "pickles can run code and are never opened; convert in Python \
-     where you trust the file: `numpy.savez(file, states=…, terminals=…)` with plain number arrays";
-
-/// How one item of an array is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Item {
-    Float32,
-    Float64,
-    Bool,
-    Byte,
-    Int32,
-    Int64,
-}
-
-impl Item {
-    const ALL: [Self; 6] =
-        [Self::Float32, Self::Float64, Self::Bool, Self::Byte, Self::Int32, Self::Int64];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Float32 => "<f4",
-            Self::Float64 => "<f8",
-            Self::Bool => "|b1",
-            Self::Byte => "|u1",
-            Self::Int32 => "<i4",
-            Self::Int64 => "<i8",
-        }
-    }
-
-    /// Whether it holds whole numbers, truth values apart.
-    pub(super) fn is_whole(self) -> bool {
-        matches!(self, Self::Byte | Self::Int32 | Self::Int64)
-    }
-
-    pub(super) fn bytes(self) -> usize {
-        match self {
-            Self::Bool | Self::Byte => 1,
-            Self::Float32 | Self::Int32 => 4,
-            Self::Float64 | Self::Int64 => 8,
-        }
-    }
-}
-
-/// Reads the numbers of an array of floats, as 32-bit.
+/// Reads an array of floats as 32-bit values.
 pub(super) fn numbers(reader: &mut dyn Read, header: &Header, key: &str) -> Result<Vec<f32>> {
     let values = room(header, key)?;
     if header.count < MANY || header.item != Item::Float32 {
@@ -87,15 +43,16 @@ pub(super) fn numbers(reader: &mut dyn Read, header: &Header, key: &str) -> Resu
     piped(reader, values, header.count, key)
 }
 
-/// Reads the numbers of an array of 32-bit floats that lies unpacked in a file, `size` bytes from byte
-/// `start` on, by all threads; its bytes must have the checksum.
+/// Reads an array of 32-bit floats that lies unpacked in a file, from byte `start` on, with all
+/// threads; its bytes must have the checksum.
 pub(super) fn straight(
     file: &File,
-    (start, size, checksum): (u64, u64, u32),
+    start: u64,
+    checksum: u32,
     header: &Header,
     key: &str,
 ) -> Result<Vec<f32>> {
-    let before = size - 4 * header.count as u64;
+    let before = header.length;
     let mut bytes = vec![0; before as usize];
     read_at(file, &mut bytes, start).map_err(|error| unreadable(key, error))?;
     let mut values = memory::zeros(header.count, key)?;
@@ -109,10 +66,10 @@ pub(super) fn straight(
     Err(unreadable(key, std::io::Error::other("invalid checksum")))
 }
 
-/// Reads and unpacks on this thread and puts the numbers in their place on another: that is where
-/// memory is touched for the first time.
+/// Reads and unpacks on this thread and stores the values on another, which is where memory is touched
+/// for the first time.
 fn piped(reader: &mut dyn Read, mut values: Vec<f32>, count: usize, key: &str) -> Result<Vec<f32>> {
-    /// Blocks under way.
+    /// Blocks in flight.
     const UNDER_WAY: usize = 8;
     std::thread::scope(|scope| {
         let (full, blocks) = sync_channel::<Vec<u8>>(UNDER_WAY);
@@ -121,7 +78,7 @@ fn piped(reader: &mut dyn Read, mut values: Vec<f32>, count: usize, key: &str) -
             for block in blocks {
                 let numbers = block.as_chunks::<4>().0.iter();
                 values.extend(numbers.map(|&bytes| f32::from_le_bytes(bytes)));
-                // One block more than there is room for is dropped.
+                // A block that finds no room is dropped.
                 empty.try_send(block).ok();
             }
             values
@@ -185,7 +142,7 @@ pub(super) fn each_number(
     }
 }
 
-/// Numbers of 64 bits as 32-bit; the first of them stands in row `first`.
+/// 64-bit values as 32-bit; the first of them is in row `first`.
 pub(super) fn narrow(values: &[f64], first: usize, columns: usize, key: &str) -> Result<Vec<f32>> {
     let place = |at: usize| first * columns + at;
     values.iter().enumerate().map(|(at, &value)| narrowed(place(at), value, columns, key)).collect()
@@ -202,7 +159,7 @@ fn narrowed(at: usize, value: f64, columns: usize, key: &str) -> Result<f32> {
     Ok(narrow)
 }
 
-/// Reads the numbers of an array of any known dtype, with all their digits.
+/// Reads an array of any known dtype in full precision.
 pub(super) fn wide(reader: &mut dyn Read, header: &Header, key: &str) -> Result<Vec<f64>> {
     decode(reader, header, key, |_, value| Ok(value))
 }
@@ -214,18 +171,21 @@ pub(super) fn flags(reader: &mut dyn Read, header: &Header, key: &str) -> Result
             return Ok(value == 1.0);
         }
         Err(Error::input(format!("`{key}` row {row} is `{value}`, expected 0 or 1"))
-            .hint(format!("`{key}` is 1 on the last row of each trajectory, else 0")))
+            .hint(format!("`{key}` is 1 on the last row of each trajectory and 0 elsewhere")))
     })
 }
 
-/// Room for all numbers of an array, or an error where the memory has none.
+/// Room for all values of an array, or an error if there is not enough memory.
 fn room<T>(header: &Header, key: &str) -> Result<Vec<T>> {
     pages::room(header.count).ok_or_else(|| {
-        Error::memory(format!("`{key}` has {} numbers, too many for the memory", header.count))
+        Error::memory(format!(
+            "`{key}` has {} values, too many for the available memory",
+            header.count
+        ))
     })
 }
 
-/// Passes every number through `convert`; exact but for whole numbers beyond 2⁵³.
+/// Passes every value through `convert`; exact except for integers beyond 2⁵³.
 fn decode<T>(
     reader: &mut dyn Read,
     header: &Header,
@@ -240,7 +200,7 @@ fn decode<T>(
     Ok(values)
 }
 
-/// Gives every number of an array of any known dtype to `take`.
+/// Passes every value of an array of any known dtype to `take`.
 pub(super) fn each_wide(
     reader: &mut dyn Read,
     header: &Header,
@@ -257,7 +217,7 @@ pub(super) fn each_wide(
     }
 }
 
-/// Gives the bytes of each of `count` items to `take`.
+/// Passes the bytes of each of `count` items to `take`.
 fn each<const WIDTH: usize>(
     reader: &mut dyn Read,
     count: usize,
@@ -267,7 +227,7 @@ fn each<const WIDTH: usize>(
     chunks(reader, count, key, |items| items.iter().try_for_each(|&item| take(item)))
 }
 
-/// Gives the bytes of `count` items to `take`, many at a time, and checks that nothing follows.
+/// Passes the bytes of `count` items to `take`, many at a time, and checks that nothing follows.
 fn chunks<const WIDTH: usize>(
     reader: &mut dyn Read,
     count: usize,
@@ -285,28 +245,16 @@ fn chunks<const WIDTH: usize>(
     check_end(reader, key)
 }
 
-/// Refuses bytes after the last number; the checksum of an archive is compared where its entry ends.
+/// Refuses bytes after the last value; the archive compares the checksum at the end of an entry.
 fn check_end(reader: &mut dyn Read, key: &str) -> Result<()> {
     match reader.read(&mut [0]) {
         Ok(0) => Ok(()),
-        Ok(_) => Err(Error::input(format!("`{key}` goes on after its last number"))),
+        Ok(_) => Err(Error::input(format!("`{key}` has bytes after its last value"))),
         Err(error) => Err(unreadable(key, error)),
     }
 }
 
-fn fill(reader: &mut dyn Read, bytes: &mut [u8], key: &str) -> Result<()> {
-    reader.read_exact(bytes).map_err(|error| unreadable(key, error))
-}
-
-fn unreadable(key: &str, error: std::io::Error) -> Error {
-    let what = match error.kind() {
-        ErrorKind::UnexpectedEof => format!("`{key}` ends early"),
-        _ => format!("`{key}` cannot be read: {}", error.to_string().to_lowercase()),
-    };
-    Error::input(what).hint("the file is cut or damaged; copy or save it again")
-}
-
-/// Writes the header of an array, version 1, padded as numpy pads.
+/// Writes the header of an array, version 1, padded as NumPy pads it.
 pub(super) fn write_header(
     writer: &mut impl Write,
     item: Item,
@@ -328,7 +276,7 @@ pub(super) fn write_header(
     writer.write_all(text.as_bytes())
 }
 
-/// Writes 32-bit numbers, little end first.
+/// Writes 32-bit values, little-endian.
 pub(super) fn write_numbers(writer: &mut impl Write, values: &[f32]) -> std::io::Result<()> {
     for chunk in values.chunks(CHUNK / 4) {
         let bytes = chunk.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>();

@@ -1,35 +1,35 @@
-//! Trajectories in numpy's npz: `states`, `terminals` and, where known, `actions`.
+//! Trajectories in NumPy's npz: `states`, `terminals` and, if known, `actions`.
 //!
-//! `states` is rows × n (`observations` is the same), `terminals` is 1 on the last row of each
-//! trajectory and 0 elsewhere, `actions` is rows × m within [−1, 1], or one whole number a row that
-//! says which of n discrete actions was taken. Other keys are left alone.
+//! `states` is rows × n (`observations` means the same), `terminals` is 1 on the last row of each
+//! trajectory and 0 elsewhere, `actions` is rows × m within [−1, 1], or one integer per row that says
+//! which of n discrete actions was taken. Other keys are ignored.
 //! The layout is OGBench's. Files may be hostile: see [`read`].
 
+mod keys;
 mod write;
 
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(super) use write::Writer;
-pub use write::{Further, write, write_with};
+pub use write::{NamedArray, write, write_with};
 
 use super::archive::Archive;
-use super::door::{Rows, missing, narrowed, same_rows};
-use super::{Dataset, npy};
-use crate::error::{Error, Result, changes};
+use super::complaints::{Shape, narrowed, not_flags, same_rows};
+use super::dataset::{Dataset, check_choices, check_numbers, first_rows};
+use super::files::open_file;
+use super::format::Format;
+use super::memory::Memory;
+use super::npy;
+use super::raw::{RawRows, choice};
+use super::reader::{Pieces, Reader};
+use super::store::{ArrayPlace, DataFile, RowsOnDisk, Store};
+use crate::error::{Error, Result};
+use keys::{ACTIONS, TERMINALS, VALIDS, find};
 
-/// Keys that hold the states, the preferred one first.
-const STATES: [&str; 2] = ["states", "observations"];
-pub(super) const ACTIONS: &str = "actions";
-const TERMINALS: &str = "terminals";
-const VALIDS: &str = "valids";
-/// Names others give to these keys; only ever used in a hint.
-const SYNONYMS: [(&str, &[&str]); 2] = [
-    ("states", &["obs", "observation", "state", "s", "x"]),
-    ("terminals", &["dones", "done", "timeouts", "terminal", "ends", "truncations"]),
-];
-/// Endings of pickles.
+/// Extensions of pickles.
 const PICKLES: [&str; 6] = ["pkl", "pickle", "pt", "pth", "joblib", "ckpt"];
 
 /// Reads a dataset from an npz file, as `numpy.savez` and `numpy.savez_compressed` write it.
@@ -38,130 +38,331 @@ const PICKLES: [&str; 6] = ["pkl", "pickle", "pt", "pth", "joblib", "ckpt"];
 /// file's own size and what its packed bytes can hold.
 ///
 /// # Errors
-/// Every mistake has its own message with the file, the key and the row: a file that is no npz, a
-/// pickle, a missing key, a wrong dtype or shape, rows that do not match, flags other than 0 and
-/// 1, rows after the last terminal, and everything that [`Dataset::new`] refuses.
+/// Every mistake has its own message with the file, the key and the row: a file that is not npz, a
+/// pickle, a missing or misspelled key, a wrong dtype or shape, rows that do not match, flags other
+/// than 0 and 1, rows after the last terminal, and everything that [`Dataset::new`] refuses.
 pub fn read(path: &Path) -> Result<Dataset> {
     refuse_pickle_by_name(path)
-        .and_then(|()| read_rows(path, &mut Vec::new()))
-        .and_then(Rows::check)
+        .and_then(|()| NpzReader::open(path))
+        .and_then(|mut reader| reader.read(&mut Vec::new()))
+        .and_then(RawRows::check)
         .map_err(|error| error.in_file(path))
 }
 
-/// Reads the rows of a file without a look at their values; what was converted goes to `notes`.
-pub(super) fn read_rows(path: &Path, notes: &mut Vec<String>) -> Result<Rows> {
-    // Two handles: arrays are unpacked on two threads.
-    let mut archive = Archive::open(path)?;
-    let mut other = archive.again(super::door::open_file(path)?);
-    read_archive(&mut archive, &mut other, Some(&super::door::open_file(path)?), notes)
-}
-
-/// Reads states by one handle of an archive and, at the same time, all else by the other; states that
-/// lie unpacked in `file` are read from there.
-fn read_archive<R: Read + Seek + Send>(
-    archive: &mut Archive<R>,
-    other: &mut Archive<R>,
-    file: Option<&File>,
-    notes: &mut Vec<String>,
-) -> Result<Rows> {
-    let states_key = check(archive)?;
-    let (states, beside) =
-        rayon::join(|| read_matrix(archive, states_key, file), || Beside::read(other));
-    let states = states?.noted(states_key, notes);
-    let Beside { actions, ends, valid } = beside?;
-    let Matrix { values: actions, size: action_size, whole, .. } = match actions {
-        None => Matrix::default(),
-        Some(actions) => {
-            same_rows(ACTIONS, actions.rows, states_key, states.rows)?;
-            actions.noted(ACTIONS, notes)
-        }
-    };
-    let lengths = cut(ends, valid, (states_key, states.rows), notes)?;
-    Ok(Rows {
-        states: states.values,
-        state_size: states.size,
-        states_key: states_key.to_owned(),
-        actions,
-        action_size,
-        discrete: whole,
-        lengths,
-    })
-}
-
-/// Looks at what an archive says of its entries; the key of the states.
-pub(super) fn check<R: Read + Seek>(archive: &mut Archive<R>) -> Result<&'static str> {
-    archive.check_headers()?;
-    refuse_torch(archive)?;
-    let states_key = states_key(archive)?;
-    find(archive, TERMINALS).ok_or_else(|| absent(archive, TERMINALS))?;
-    Ok(states_key)
-}
-
-/// The rows of each trajectory, by the flags of an archive.
-pub(super) fn read_lengths<R: Read + Seek>(
-    archive: &mut Archive<R>,
-    (states_key, rows): (&str, usize),
-    notes: &mut Vec<String>,
-) -> Result<Vec<usize>> {
-    let ends = read_flags(archive, TERMINALS)?;
-    let has_valids = find(archive, VALIDS).is_some();
-    let valid = has_valids.then(|| read_flags(archive, VALIDS)).transpose()?;
-    cut(ends, valid, (states_key, rows), notes)
-}
-
-/// The rows of each trajectory, by its flags.
-fn cut(
-    mut ends: Vec<bool>,
-    valid: Option<Vec<bool>>,
-    (states_key, rows): (&str, usize),
-    notes: &mut Vec<String>,
-) -> Result<Vec<usize>> {
-    same_rows(TERMINALS, ends.len(), states_key, rows)?;
-    if let Some(valid) = valid {
-        same_rows(VALIDS, valid.len(), states_key, rows)?;
-        ends = last_rows(&ends, &valid)?;
-        notes.push("`valids` marks OGBench's compact form; trajectories end where it is 0".into());
+/// Refuses a file whose extension says that it is a pickle.
+pub(super) fn refuse_pickle_by_name(path: &Path) -> Result<()> {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    if !PICKLES.contains(&ending.to_ascii_lowercase().as_str()) {
+        return Ok(());
     }
-    lengths(&ends)
+    Err(Error::input(format!("`.{ending}` files are pickles, expected npz")).hint(npy::CONVERT))
 }
 
-/// What an archive holds beside its states.
-struct Beside {
+/// Reads one npz file.
+pub(super) struct NpzReader<R = File> {
+    path: PathBuf,
+    archive: Archive<R>,
+    states: Matrix,
     actions: Option<Matrix>,
+    /// Rows of each trajectory, once they are known.
+    lengths: Option<Vec<usize>>,
+}
+
+impl NpzReader {
+    /// Opens a file and reads the headers of its arrays.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        Self::new(path.to_path_buf(), Archive::open(path)?)
+    }
+}
+
+impl<R: Read + Seek + Send> NpzReader<R> {
+    fn new(path: PathBuf, mut archive: Archive<R>) -> Result<Self> {
+        let key = keys::check(&mut archive)?;
+        let missing = || Error::input(format!("no key `{key}`"));
+        let states = Matrix::of(&mut archive, key)?.ok_or_else(missing)?;
+        let actions = Matrix::of(&mut archive, ACTIONS)?;
+        if let Some(actions) = &actions {
+            same_rows(actions.shape(), states.shape())?;
+        }
+        Ok(Self { path, archive, states, actions, lengths: None })
+    }
+
+    /// Reads states through this handle and, at the same time, everything else through `other`;
+    /// arrays that lie unpacked in `file` are read from there.
+    fn read_with(
+        &mut self,
+        other: &mut Archive<R>,
+        file: Option<&File>,
+        notes: &mut Vec<String>,
+    ) -> Result<RawRows> {
+        let (archive, states) = (&mut self.archive, &self.states);
+        let read_rest = || -> Result<_> {
+            let actions = self.actions.as_ref().map(|actions| actions.values(other, None));
+            Ok((actions.transpose()?.unwrap_or_default(), Flags::read(other)?))
+        };
+        let (values, rest) = rayon::join(|| states.values(archive, file), read_rest);
+        let (values, (actions, flags)) = (values?, rest?);
+        notes.extend(self.rounded());
+        Ok(RawRows {
+            lengths: flags.lengths(states.shape(), notes)?,
+            states: values,
+            state_size: states.size,
+            states_key: states.key.to_owned(),
+            actions,
+            action_size: self.actions.as_ref().map_or(0, |actions| actions.size),
+            discrete: self.actions.as_ref().is_some_and(|actions| actions.discrete),
+        })
+    }
+
+    /// The notes about arrays whose values are rounded.
+    fn rounded(&self) -> impl Iterator<Item = String> {
+        let arrays = [Some(&self.states), self.actions.as_ref()].into_iter().flatten();
+        let wide = |array: &&Matrix| array.header.item == npy::Item::Float64;
+        arrays.filter(wide).map(|array| narrowed(array.key))
+    }
+
+    /// The rows of each trajectory; the first to ask also learns what there is to note.
+    fn lengths(&mut self, notes: &mut Vec<String>) -> Result<Vec<usize>> {
+        if let Some(lengths) = &self.lengths {
+            return Ok(lengths.clone());
+        }
+        notes.extend(self.rounded());
+        let lengths = Flags::read(&mut self.archive)?.lengths(self.states.shape(), notes)?;
+        self.lengths = Some(lengths.clone());
+        Ok(lengths)
+    }
+
+    /// Checks every value and the checksums; returns the values per action.
+    fn check(&mut self) -> Result<usize> {
+        self.states.each(&mut self.archive, |_| Ok(()))?;
+        match &self.actions {
+            None => Ok(0),
+            Some(actions) if actions.discrete => {
+                let mut most = 0;
+                actions.each_choice(&mut self.archive, |choice| {
+                    most = most.max(choice as usize + 1);
+                    Ok(())
+                })?;
+                check_choices(most)?;
+                Ok(most)
+            }
+            Some(actions) => {
+                actions.each(&mut self.archive, |_| Ok(()))?;
+                Ok(actions.size)
+            }
+        }
+    }
+}
+
+impl Reader for NpzReader {
+    fn format(&self) -> Format {
+        Format::Npz
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn bytes(&self) -> u64 {
+        self.states.bytes().saturating_add(self.actions.as_ref().map_or(0, Matrix::bytes))
+    }
+
+    fn read(&mut self, notes: &mut Vec<String>) -> Result<RawRows> {
+        // Two handles: arrays are unpacked on two threads.
+        let mut other = self.archive.again(open_file(&self.path)?);
+        let file = open_file(&self.path)?;
+        self.read_with(&mut other, Some(&file), notes)
+    }
+
+    fn pieces(&mut self) -> Option<&mut dyn Pieces> {
+        Some(self)
+    }
+}
+
+impl Pieces for NpzReader {
+    fn in_place(&mut self, memory: Memory, notes: &mut Vec<String>) -> Result<Option<Dataset>> {
+        let lengths = self.lengths(notes)?;
+        let actions = self.actions.as_ref().map_or(Some(ArrayPlace::NONE), Matrix::place);
+        let (Some(states), Some(actions)) = (self.states.place(), actions) else {
+            return Ok(None);
+        };
+        let size = self.check()?;
+        let file = DataFile { file: open_file(&self.path)?, path: self.path.clone() };
+        let disk = RowsOnDisk {
+            file: Arc::new(file),
+            states,
+            actions: ArrayPlace { size, ..actions },
+            origins: first_rows(&lengths).into(),
+            memory: memory.0,
+            standard: Arc::default(),
+        };
+        let dataset = Dataset::of(Store::Disk(disk), (self.states.size, size), &lengths)?;
+        let one_hot = self.actions.as_ref().is_some_and(|actions| actions.discrete);
+        Ok(Some(Dataset { one_hot, ..dataset }))
+    }
+
+    fn unpack(&mut self, writer: &mut Writer, notes: &mut Vec<String>) -> Result<Vec<usize>> {
+        let lengths = self.lengths(notes)?;
+        let (archive, states) = (&mut self.archive, &self.states);
+        writer.states([states.rows, states.size], |take| states.each(archive, take))?;
+        match &self.actions {
+            Some(actions) if actions.discrete => {
+                writer.choices(actions.rows, |take| actions.each_choice(archive, take))?;
+            }
+            Some(actions) => {
+                writer.actions([actions.rows, actions.size], |take| actions.each(archive, take))?;
+            }
+            None => {}
+        }
+        Ok(lengths)
+    }
+}
+
+/// One array of the file, by its header.
+struct Matrix {
+    key: &'static str,
+    entry: usize,
+    header: npy::Header,
+    rows: usize,
+    size: usize,
+    /// Whether a row is one integer that says which action was taken.
+    discrete: bool,
+    /// The byte at which the entry begins, if it is not packed.
+    start: Option<u64>,
+}
+
+impl Matrix {
+    fn of<R: Read + Seek>(archive: &mut Archive<R>, key: &'static str) -> Result<Option<Self>> {
+        let Some(entry) = find(archive, key) else { return Ok(None) };
+        let start = archive.plain_start(entry)?;
+        let header = archive.read(entry, |reader, about| npy::header(reader, key, about.size))?;
+        let numbered = key == ACTIONS && header.item.is_whole();
+        let (rows, size) = match header.shape[..] {
+            [rows] if numbered => (rows, 1),
+            _ => header.matrix(key)?,
+        };
+        let discrete = numbered && size == 1;
+        Ok(Some(Self { key, entry, header, rows, size, discrete, start }))
+    }
+
+    fn shape(&self) -> Shape<'static> {
+        Shape { key: self.key, rows: self.rows, size: Some(self.size) }
+    }
+
+    /// Bytes of its rows in memory, at least.
+    fn bytes(&self) -> u64 {
+        (self.rows as u64).saturating_mul(4 * self.size as u64)
+    }
+
+    /// Where the rows are read from, if they can be read in place.
+    fn place(&self) -> Option<ArrayPlace> {
+        let plain = self.discrete || self.header.item == npy::Item::Float32;
+        let start = self.start.filter(|_| plain)? + self.header.length;
+        let item = if self.discrete { self.header.item } else { npy::Item::Float32 };
+        Some(ArrayPlace { start, size: self.size, item })
+    }
+
+    /// Reads the values through `take`, after the header.
+    fn read<R: Read + Seek, T>(
+        &self,
+        archive: &mut Archive<R>,
+        take: impl FnOnce(&mut dyn Read) -> Result<T>,
+    ) -> Result<T> {
+        archive.read(self.entry, |reader, _| {
+            npy::skip_header(reader, &self.header, self.key)?;
+            take(reader)
+        })
+    }
+
+    /// All values; `file` is where unpacked ones are read from.
+    fn values<R: Read + Seek>(
+        &self,
+        archive: &mut Archive<R>,
+        file: Option<&File>,
+    ) -> Result<Vec<f32>> {
+        let (header, key) = (&self.header, self.key);
+        let many = header.item == npy::Item::Float32 && header.count >= npy::MANY;
+        if let (Some(file), Some(start), true) = (file, self.start, many) {
+            let checksum = archive.entries()[self.entry].checksum;
+            return npy::straight(file, start, checksum, header, key);
+        }
+        self.read(archive, |reader| {
+            if self.discrete {
+                let wide = npy::wide(reader, header, key)?;
+                return Ok(wide.into_iter().map(|value| value as f32).collect());
+            }
+            npy::numbers(reader, header, key)
+        })
+    }
+
+    /// Passes all values to `take`, row after row, and checks each.
+    fn each<R: Read + Seek>(
+        &self,
+        archive: &mut Archive<R>,
+        mut take: impl FnMut(&[f32]) -> Result<()>,
+    ) -> Result<()> {
+        let mut before = 0;
+        self.read(archive, |reader| {
+            npy::each_number(reader, &self.header, self.key, &mut |numbers| {
+                check_numbers(self.key, numbers, self.size, before, self.key == ACTIONS)?;
+                before += numbers.len() as u64;
+                take(numbers)
+            })
+        })
+    }
+
+    /// Passes the action that each row took to `take`.
+    fn each_choice<R: Read + Seek>(
+        &self,
+        archive: &mut Archive<R>,
+        mut take: impl FnMut(u32) -> Result<()>,
+    ) -> Result<()> {
+        let mut row = 0;
+        self.read(archive, |reader| {
+            npy::each_wide(reader, &self.header, self.key, &mut |value| {
+                let choice = choice(row, value)?;
+                row += 1;
+                take(choice)
+            })
+        })
+    }
+}
+
+/// The flags that say where trajectories end.
+struct Flags {
     ends: Vec<bool>,
     valid: Option<Vec<bool>>,
 }
 
-impl Beside {
+impl Flags {
     fn read<R: Read + Seek>(archive: &mut Archive<R>) -> Result<Self> {
-        let has = |archive: &Archive<R>, key| find(archive, key).is_some();
-        let actions =
-            has(archive, ACTIONS).then(|| read_matrix(archive, ACTIONS, None)).transpose()?;
-        let ends = read_flags(archive, TERMINALS)?;
-        let valid = has(archive, VALIDS).then(|| read_flags(archive, VALIDS)).transpose()?;
-        Ok(Self { actions, ends, valid })
+        let mut flags = |key: &str| -> Result<Option<Vec<bool>>> {
+            let Some(entry) = find(archive, key) else { return Ok(None) };
+            let read = archive.read(entry, |reader, about| {
+                let header = npy::header(reader, key, about.size)?;
+                if header.shape.len() != 1 {
+                    return Err(not_flags(key, header.shape.len()));
+                }
+                npy::flags(reader, &header, key)
+            });
+            read.map(Some)
+        };
+        Ok(Self { ends: flags(TERMINALS)?.unwrap_or_default(), valid: flags(VALIDS)? })
+    }
+
+    /// The rows of each trajectory.
+    fn lengths(self, states: Shape<'_>, notes: &mut Vec<String>) -> Result<Vec<usize>> {
+        let flags = |key, found: &[bool]| Shape { key, rows: found.len(), size: None };
+        same_rows(flags(TERMINALS, &self.ends), states)?;
+        let Some(valid) = self.valid else { return lengths(&self.ends) };
+        same_rows(flags(VALIDS, &valid), states)?;
+        let ends = last_rows(&self.ends, &valid)?;
+        notes.push("`valids` marks OGBench's compact form; trajectories end where it is 0".into());
+        lengths(&ends)
     }
 }
 
-/// Numbers in rows, and how they were kept in the file.
-#[derive(Default)]
-struct Matrix {
-    values: Vec<f32>,
-    rows: usize,
-    size: usize,
-    wide: bool,
-    /// One whole number a row.
-    whole: bool,
-}
-
-impl Matrix {
-    fn noted(self, key: &str, notes: &mut Vec<String>) -> Self {
-        notes.extend(self.wide.then(|| narrowed(key)));
-        self
-    }
-}
-
-/// The last rows of OGBench's compact form: `valids` is 0 there, and `terminals` is 1 there and on
+/// The last rows in OGBench's compact form: `valids` is 0 there, and `terminals` is 1 there and on
 /// the row before.
 fn last_rows(terminals: &[bool], valid: &[bool]) -> Result<Vec<bool>> {
     let ends: Vec<bool> = valid.iter().map(|valid| !valid).collect();
@@ -169,8 +370,8 @@ fn last_rows(terminals: &[bool], valid: &[bool]) -> Result<Vec<bool>> {
         let expected = ends[row] || ends.get(row + 1).is_some_and(|&end| end);
         if terminal != expected {
             return Err(Error::input(format!(
-                "`{TERMINALS}` row {row} is {}, expected {}: where `{VALIDS}` is 0, and on the \
-                 row before, it is 1",
+                "`{TERMINALS}` row {row} is {}, expected {}: it must be 1 where `{VALIDS}` is 0 and \
+                 on the row before",
                 u8::from(terminal),
                 u8::from(expected)
             ))
@@ -180,118 +381,21 @@ fn last_rows(terminals: &[bool], valid: &[bool]) -> Result<Vec<bool>> {
     Ok(ends)
 }
 
-/// Refuses a file whose ending says that it is a pickle.
-pub(super) fn refuse_pickle_by_name(path: &Path) -> Result<()> {
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    if !PICKLES.contains(&ending.to_ascii_lowercase().as_str()) {
-        return Ok(());
-    }
-    Err(Error::input(format!("`.{ending}` files are pickles, expected npz")).hint(npy::CONVERT))
-}
-
-fn refuse_torch<R: Read + Seek>(archive: &Archive<R>) -> Result<()> {
-    if archive.entries().iter().all(|entry| !entry.name.ends_with(".pkl")) {
-        return Ok(());
-    }
-    Err(Error::input("the file is a pickle of PyTorch, expected npz").hint(npy::CONVERT))
-}
-
-fn keys<R: Read + Seek>(archive: &Archive<R>) -> impl Iterator<Item = &str> {
-    archive.entries().iter().filter_map(|entry| entry.name.strip_suffix(".npy"))
-}
-
-pub(super) fn find<R: Read + Seek>(archive: &Archive<R>, key: &str) -> Option<usize> {
-    archive.entries().iter().position(|entry| entry.name.strip_suffix(".npy") == Some(key))
-}
-
-fn states_key<R: Read + Seek>(archive: &Archive<R>) -> Result<&'static str> {
-    let mut found = STATES.into_iter().filter(|key| find(archive, key).is_some());
-    let key = found.next().ok_or_else(|| absent(archive, STATES[0]))?;
-    match found.next() {
-        None => Ok(key),
-        Some(other) => Err(Error::input(format!("both `{key}` and `{other}` are there"))
-            .hint("keep one of the two")),
-    }
-}
-
-/// The complaint about a key that is not there.
-fn absent<R: Read + Seek>(archive: &Archive<R>, key: &str) -> Error {
-    let found = keys(archive).collect::<Vec<_>>();
-    let otherwise = match key {
-        TERMINALS => "`terminals` is 1 on the last row of each trajectory, else 0",
-        _ => "save it with `numpy.savez(file, states=…, terminals=…)`",
-    };
-    missing(key, &found, nearest(&found, key), otherwise)
-}
-
-fn nearest<'a>(found: &[&'a str], key: &str) -> Option<&'a str> {
-    let synonyms = SYNONYMS.iter().find(|(name, _)| *name == key).map_or(&[][..], |entry| entry.1);
-    let rank = |name: &str| {
-        let lower = name.to_ascii_lowercase();
-        if synonyms.contains(&lower.as_str()) { 1 } else { changes(&lower, key) }
-    };
-    let short = found.iter().copied().filter(|name| name.len() <= 2 * key.len());
-    short.min_by_key(|name| rank(name)).filter(|name| rank(name) <= key.len() / 3)
-}
-
-fn index<R: Read + Seek>(archive: &Archive<R>, key: &str) -> Result<usize> {
-    find(archive, key).ok_or_else(|| absent(archive, key))
-}
-
-fn read_matrix<R: Read + Seek>(
-    archive: &mut Archive<R>,
-    key: &str,
-    file: Option<&File>,
-) -> Result<Matrix> {
-    let index = index(archive, key)?;
-    let plain = file.zip(archive.plain_start(index)?);
-    archive.read(index, |reader, entry| {
-        let header = npy::header(reader, key, entry.size)?;
-        let (rows, size, whole) = shape_of(&header, key)?;
-        let wide = header.item == npy::Item::Float64;
-        let many = header.item == npy::Item::Float32 && header.count >= npy::MANY;
-        let values = match plain.filter(|_| many) {
-            Some((file, start)) => {
-                npy::straight(file, (start, entry.size, entry.checksum), &header, key)?
-            }
-            None if whole => {
-                npy::wide(reader, &header, key)?.into_iter().map(|value| value as f32).collect()
-            }
-            None => npy::numbers(reader, &header, key)?,
-        };
-        Ok(Matrix { values, rows, size, wide, whole })
-    })
-}
-
-/// Rows, numbers in a row, and whether each row is one whole number that says which action was taken.
-pub(super) fn shape_of(header: &npy::Header, key: &str) -> Result<(usize, usize, bool)> {
-    let numbered = key == ACTIONS && header.item.is_whole();
-    let (rows, size) = match header.shape[..] {
-        [rows] if numbered => (rows, 1),
-        _ => header.matrix(key)?,
-    };
-    Ok((rows, size, numbered && size == 1))
-}
-
-fn read_flags<R: Read + Seek>(archive: &mut Archive<R>, key: &str) -> Result<Vec<bool>> {
-    let index = index(archive, key)?;
-    archive.read(index, |reader, entry| {
-        let header = npy::header(reader, key, entry.size)?;
-        if header.shape.len() != 1 {
-            let found = header.shape.len();
-            return Err(Error::input(format!("`{key}` has {found} dimensions, expected 1"))
-                .hint(format!("save `{key}.reshape(-1)`")));
-        }
-        npy::flags(reader, &header, key)
-    })
-}
-
 fn lengths(ends: &[bool]) -> Result<Vec<usize>> {
     if ends.last() == Some(&false) {
-        let first = ends.iter().rposition(|&end| end).map_or(0, |last| last + 1);
         let last = ends.len() - 1;
+        let Some(before) = ends.iter().rposition(|&end| end) else {
+            return Err(Error::input(format!(
+                "`{TERMINALS}` is 0 on all {} rows: no trajectory ends",
+                ends.len()
+            ))
+            .hint(
+                "set it to 1 on the last row of each trajectory; for a single one: `terminals[-1] = 1`",
+            ));
+        };
         return Err(Error::input(format!(
-            "`{TERMINALS}` row {last} is 0: rows {first} to {last} belong to no whole trajectory"
+            "`{TERMINALS}` row {last} is 0: the trajectory of rows {} to {last} does not end",
+            before + 1
         ))
         .hint("set the last row to 1 if the trajectory ends there, or drop these rows"));
     }

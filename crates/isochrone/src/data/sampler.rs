@@ -11,7 +11,8 @@ mod layout;
 pub use laws::{End, First, GoalMix, Offsets, Waypoints};
 pub use layout::{Column, Layout, Rows, RowsId};
 
-use super::{Dataset, Normalization};
+use super::dataset::Dataset;
+use super::normalization::Normalization;
 use crate::error::Result;
 use crate::random::{Purpose, Stream, below, normals};
 

@@ -1,15 +1,15 @@
-//! Parts of a dataset: whole trajectories, held out by a share or drawn as many as fit into memory.
+//! Parts of a dataset: whole trajectories, a share held out or as many as fit into memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::store::{Disk, Numbers, Store};
-use super::{Dataset, first_rows};
+use super::dataset::{Dataset, first_rows};
+use super::store::{Numbers, RowsOnDisk, Store};
 use crate::error::{Error, Result};
 use crate::random::{Purpose, Stream};
 
 impl Dataset {
-    /// Splits by trajectory: whole trajectories, a share of about `validation` of them, are held out.
+    /// Splits by trajectory: about a share `validation` of the trajectories is held out.
     ///
     /// # Errors
     /// A share above zero needs at least two trajectories with two rows on either side.
@@ -34,7 +34,7 @@ impl Dataset {
         Ok((training, Some(validation)))
     }
 
-    /// The trajectories that have two rows or more, in the order of their draws.
+    /// The trajectories with two rows or more, in random order.
     fn shuffled(&self, stream: &Stream) -> Vec<usize> {
         let long = (0..self.trajectories()).filter(|&index| self.trajectory(index).len() > 1);
         let mut order: Vec<(u32, usize)> =
@@ -60,7 +60,7 @@ impl Dataset {
                 let actions = rows(&numbers.actions, self.action_size);
                 Store::Memory(Arc::new(Numbers { states, actions }))
             }
-            Store::Disk(disk) => Store::Disk(Disk {
+            Store::Disk(disk) => Store::Disk(RowsOnDisk {
                 origins: chosen.iter().map(|&index| disk.origins[index]).collect(),
                 standard: Arc::default(),
                 ..disk.clone()
@@ -70,8 +70,8 @@ impl Dataset {
         Self { rows, first_rows, store, ..self.clone() }
     }
 
-    /// The same data in memory: themselves, or where they stay in a file as many whole trajectories,
-    /// drawn at random, as may be taken; of a single one that is too long its beginning.
+    /// The same data in memory. Data on disk are replaced by as many whole trajectories, drawn at
+    /// random, as memory allows, or by the beginning of a single one that is too long.
     ///
     /// # Errors
     /// The file can no longer be read.
@@ -89,7 +89,7 @@ impl Dataset {
         }
         chosen.sort_unstable();
         let mut sample = self.select(&chosen);
-        // Of one that alone is too long the beginning is taken.
+        // A single trajectory that is too long is cut.
         sample.rows = sample.rows.min(most);
         let (mut states, mut actions) = (Vec::new(), Vec::new());
         sample.each_states(|numbers| {

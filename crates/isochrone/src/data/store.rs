@@ -1,18 +1,19 @@
-//! Where the rows of a dataset lie: in memory, or in a plain npz file from which they are read when
-//! they are wanted.
+//! Where the rows of a dataset are: in memory, or in a plain npz file from which they are read on
+//! demand.
 //!
-//! Nothing is mapped into memory: a file that is cut under way gives an error that names the byte,
-//! and no signal. What was read lately is the system's to keep.
+//! Nothing is memory-mapped: a file truncated while in use gives an error that names the byte, not a
+//! signal. Caching recent reads is left to the operating system.
 
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::{Normalization, npy::Item};
+use super::files::read_at;
+use super::npy::Item;
 use crate::error::{Error, Result};
 
-/// Numbers read at a time in a pass over all rows.
+/// Values read at a time in a pass over all rows.
 const BLOCK: usize = 1 << 16;
 
 /// Rows of states and actions.
@@ -21,7 +22,7 @@ pub(super) enum Store {
     /// In memory, row after row; copies share them.
     Memory(Arc<Numbers>),
     /// In a file.
-    Disk(Disk),
+    Disk(RowsOnDisk),
 }
 
 /// Rows in memory.
@@ -33,43 +34,43 @@ pub(super) struct Numbers {
 
 /// Rows in a plain npz file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Disk {
-    pub(super) file: Arc<Opened>,
-    pub(super) states: Table,
-    pub(super) actions: Table,
+pub(super) struct RowsOnDisk {
+    pub(super) file: Arc<DataFile>,
+    pub(super) states: ArrayPlace,
+    pub(super) actions: ArrayPlace,
     /// The row of the file at which each trajectory begins.
     pub(super) origins: Arc<[u32]>,
-    /// Bytes that may be taken for rows in memory.
+    /// Bytes of memory that rows may take.
     pub(super) memory: u64,
-    /// Mean and deviation of these rows, once they were asked for.
-    pub(super) standard: Arc<OnceLock<Normalization>>,
+    /// Shift and scale that give these rows mean 0 and deviation 1, once computed.
+    pub(super) standard: Arc<OnceLock<[Vec<f32>; 2]>>,
 }
 
 /// A file that stays open.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct DataFile {
     pub(super) file: File,
     pub(super) path: PathBuf,
 }
 
-impl PartialEq for Opened {
+impl PartialEq for DataFile {
     fn eq(&self, other: &Self) -> bool {
         self.path == other.path
     }
 }
 
-/// Where an array stands in a file.
+/// Where an array is in a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Table {
+pub(super) struct ArrayPlace {
     /// The byte at which its first row begins.
     pub(super) start: u64,
-    /// Numbers of a row when it is read; 0 without an array.
+    /// Values per row after reading; 0 without an array.
     pub(super) size: usize,
-    /// How a number is kept: 32-bit floats, or a whole number a row that says which of `size` is 1.
+    /// How values are stored: 32-bit floats, or one integer per row that says which of `size` is 1.
     pub(super) item: Item,
 }
 
-impl Table {
+impl ArrayPlace {
     /// No array.
     pub(super) const NONE: Self = Self { start: 0, size: 0, item: Item::Float32 };
 
@@ -77,8 +78,8 @@ impl Table {
         if self.item == Item::Float32 { 4 * self.size } else { self.item.bytes() }
     }
 
-    /// Reads `count` rows from `row` on into `out`.
-    fn read(&self, opened: &Opened, row: u64, count: usize, out: &mut Vec<f32>) -> Result<()> {
+    /// Reads `count` rows, starting at `row`, into `out`.
+    fn read(&self, opened: &DataFile, row: u64, count: usize, out: &mut Vec<f32>) -> Result<()> {
         out.clear();
         let mut bytes = vec![0; count * self.row_bytes()];
         let at = self.start + row * self.row_bytes() as u64;
@@ -87,7 +88,7 @@ impl Table {
                 "row {row} at byte {at} cannot be read: the file ends before it"
             ))
             .in_file(&opened.path)
-            .hint("the data were cut while they were used; restore the file and go on"),
+            .hint("the data were truncated while in use; restore the file and resume"),
             _ => Error::disk("read", &opened.path, error),
         })?;
         if self.item == Item::Float32 {
@@ -101,79 +102,63 @@ impl Table {
             let place = usize::try_from(choice).ok().filter(|&choice| choice < self.size);
             *place.and_then(|place| out.get_mut(first + place)).ok_or_else(|| {
                 Error::changed(format!(
-                    "the action at row {row} is `{choice}`, there were {} to choose from",
+                    "the action at row {row} is `{choice}`, but there were only {} to choose from",
                     self.size
                 ))
                 .in_file(&opened.path)
-                .hint("the data were changed while they were used; restore the file and go on")
+                .hint("the data were changed while in use; restore the file and resume")
             })? = 1.0;
         }
         Ok(())
     }
 }
 
-/// Reads all of `bytes` from byte `at` on, whatever else is read by the same handle.
-#[cfg(unix)]
-pub(super) fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
-}
-
-/// As on other systems.
-#[cfg(windows)]
-pub(super) fn read_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, bytes, at)? {
-            0 => return Err(ErrorKind::UnexpectedEof.into()),
-            count => {
-                bytes = &mut bytes[count..];
-                at += count as u64;
-            }
-        }
-    }
-    Ok(())
-}
-
-impl Disk {
+impl RowsOnDisk {
     /// The file.
     pub(super) fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// One row of a table; `trajectory` is the one it belongs to, `ahead` its place in it.
-    pub(super) fn row(&self, table: &Table, trajectory: usize, ahead: usize) -> Result<Vec<f32>> {
-        let mut out = Vec::with_capacity(table.size);
-        if table.size > 0 {
+    /// One row of an array: row `ahead` of trajectory `trajectory`.
+    pub(super) fn row(
+        &self,
+        place: &ArrayPlace,
+        trajectory: usize,
+        ahead: usize,
+    ) -> Result<Vec<f32>> {
+        let mut out = Vec::with_capacity(place.size);
+        if place.size > 0 {
             let row = u64::from(self.origins[trajectory]) + ahead as u64;
-            table.read(&self.file, row, 1, &mut out)?;
+            place.read(&self.file, row, 1, &mut out)?;
         }
         Ok(out)
     }
 
-    /// Gives all rows of a table to `take`, trajectories of these lengths one after the other, some
-    /// rows at a time.
+    /// Passes all rows of an array to `take`, several at a time, trajectory after trajectory; `lengths`
+    /// holds the rows of each.
     pub(super) fn each(
         &self,
-        table: &Table,
+        place: &ArrayPlace,
         lengths: impl Iterator<Item = usize>,
         take: &mut dyn FnMut(&[f32]) -> Result<()>,
     ) -> Result<()> {
-        if table.size == 0 {
+        if place.size == 0 {
             return Ok(());
         }
-        let block = (BLOCK / table.size).max(1);
+        let block = (BLOCK / place.size).max(1);
         let mut out = Vec::new();
         let mut stretch = 0..0;
         let mut give = |stretch: std::ops::Range<u64>| {
             let mut row = stretch.start;
             while row < stretch.end {
                 let count = (stretch.end - row).min(block as u64);
-                table.read(&self.file, row, count as usize, &mut out)?;
+                place.read(&self.file, row, count as usize, &mut out)?;
                 take(&out)?;
                 row += count;
             }
             Ok(())
         };
-        // Trajectories that follow each other in the file are read as one stretch.
+        // Trajectories that are adjacent in the file are read together.
         for (&origin, length) in self.origins.iter().zip(lengths) {
             let (first, length) = (u64::from(origin), length as u64);
             if first == stretch.end {

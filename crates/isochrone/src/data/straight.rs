@@ -1,20 +1,20 @@
-//! Numbers that lie in a file as they do in memory: read by all threads, straight into their place.
+//! Values stored in a file as they are in memory: read by all threads, straight into place.
 
 use std::fs::File;
 use std::io;
 
 use rayon::prelude::*;
 
-use super::store::read_at;
+use super::files::read_at;
 use crate::pages;
 
-/// Numbers that one task reads.
+/// Values that one task reads.
 const PART: usize = 1 << 20;
-/// Numbers read at a time: they are looked at while they are in the cache of a core.
+/// Values read at a time, few enough to stay in the cache of a core.
 const BLOCK: usize = 1 << 16;
 
-/// Fills `values` with the 32-bit floats that begin at byte `start`, little end first. The bytes of
-/// every part are shown to `see` in their order; what it made of each part is given back.
+/// Fills `values` with the little-endian 32-bit floats that begin at byte `start`. The bytes of each
+/// part are passed to `see` in order; its result for each part is returned.
 ///
 /// # Errors
 /// The file ends early or cannot be read.
@@ -38,7 +38,7 @@ pub(super) fn fill<S: Default + Send>(
         }
         Ok(seen)
     };
-    // The first complaint in the order of the parts, whichever was read first.
+    // The first error in the order of the parts, whichever was read first.
     let read: Vec<_> = values.par_chunks_mut(PART).enumerate().map(part).collect();
     read.into_iter().collect()
 }

@@ -26,8 +26,9 @@ pub use ddpg_bc::DdpgBc;
 
 use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Program, Scalar, Value};
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
 use crate::nn::Policy;
+use crate::spelling::nearest;
 
 /// How a policy is taken from a distance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

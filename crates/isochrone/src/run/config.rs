@@ -11,10 +11,11 @@ pub(super) use self::keys::overlay;
 use self::keys::{SEE_CONFIG, differ, one_line, read_algorithm, read_part, set, wrong_type};
 use crate::algorithms;
 use crate::data::{Dataset, Even, Features, Memory, Scaling};
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::plan::{self, Graph};
 use crate::simulate::World;
+use crate::spelling::nearest;
 use crate::train::Settings;
 
 /// Everything that decides a run but the data themselves.

@@ -25,8 +25,9 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Dataset;
-use crate::error::{Error, Result, changes};
+use crate::error::{Error, Result};
 use crate::random::{Draws, Purpose, Stream};
+use crate::spelling::changes;
 
 pub use antmaze::AntMaze;
 pub use course::{Body, Course};

@@ -16,7 +16,8 @@ use super::chain::Chain;
 use super::matrix::Matrix;
 use super::names::{Label, Names, nth};
 use super::process::{DecisionProcess, Transition};
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
+use crate::spelling::nearest;
 
 /// The largest file that is read.
 const LARGEST_FILE: u64 = 64 << 20;

@@ -9,7 +9,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
+use crate::spelling::nearest;
 
 /// One value of the file: a number, a name, or something that is neither.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -1,22 +1,23 @@
-//! A matrix in chunks, each unpacked once and put in its place while the next are unpacked.
+//! A matrix in chunks, each unpacked once and copied into place while the next ones are unpacked.
 //!
-//! Writers choose chunks that are tall and narrow, often one column wide, so neighbours of a row come
-//! from different chunks: chunks that begin in the same row are kept until they can be put side by
-//! side, a few rows at a time.
+//! Writers choose tall and narrow chunks, often one column wide, so the values of a row come from
+//! different chunks: chunks that begin in the same row are kept until they can be copied side by side,
+//! a few rows at a time.
 
 use hdf5_reader::{ByteOrder, Dataset as Array, DatasetChunk, Datatype};
 use rayon::prelude::*;
 
-use super::{DAMAGED, refused};
+use super::super::complaints::DAMAGED;
+use super::refused::refused;
 use crate::error::{Error, Result};
 
-/// Chunks are put in their place once they have this many bytes together.
+/// Chunks are copied into place once they add up to this many bytes.
 const ENOUGH: usize = 64 << 20;
-/// Rows that are put in their place at a time: they stay in the cache of a core.
+/// Rows copied at a time, few enough to stay in the cache of a core.
 const ROWS: usize = 256;
 
-/// Fills `values`, a matrix of the array's shape; false where chunks are missing or the numbers are
-/// not 32-bit floats in the order of this machine, and nothing useful was filled.
+/// Fills `values`, a matrix of the array's shape; returns false, with `values` undefined, if chunks are
+/// missing or the values are not little-endian 32-bit floats.
 pub(super) fn fill(array: &Array, key: &str, values: &mut [f32], size: usize) -> Result<bool> {
     let little = ByteOrder::LittleEndian;
     let plain = matches!(array.dtype(), Datatype::FloatingPoint { size: 4, byte_order } if *byte_order == little);
@@ -53,9 +54,9 @@ pub(super) fn fill(array: &Array, key: &str, values: &mut [f32], size: usize) ->
     }
 }
 
-/// Puts chunks that begin in the same row in their place; how many numbers that were.
+/// Copies chunks that begin in the same row into place; returns the number of values copied.
 fn place(band: &[DatasetChunk], key: &str, values: &mut [f32], size: usize) -> Result<usize> {
-    let strange = || Error::input(format!("`{key}` is not what its shape says")).hint(DAMAGED);
+    let strange = || Error::input(format!("`{key}` does not match its shape")).hint(DAMAGED);
     let Some(first) = band.first() else { return Ok(0) };
     let (&[top, _], &[height, _]) = (first.offsets(), first.shape()) else {
         return Err(strange());
@@ -85,17 +86,17 @@ fn place(band: &[DatasetChunk], key: &str, values: &mut [f32], size: usize) -> R
     Ok(part.len() / size * pieces.iter().map(|piece| piece.used).sum::<usize>())
 }
 
-/// The numbers of a chunk and the columns they belong to.
+/// The values of a chunk and the columns they belong to.
 struct Piece<'a> {
     left: usize,
-    /// Numbers of a row of the chunk, of which those that lie in the matrix are used.
+    /// Values per row of the chunk; those inside the matrix are used.
     wide: usize,
     used: usize,
     numbers: &'a [[u8; 4]],
 }
 
 impl Piece<'_> {
-    /// Copies the rows from row `first` of the chunk on.
+    /// Copies the rows of the chunk, starting at row `first`.
     fn copy(&self, first: usize, rows: &mut [f32], size: usize) {
         let numbers = self.numbers[first * self.wide..].chunks_exact(self.wide);
         for (row, numbers) in rows.chunks_exact_mut(size).zip(numbers) {

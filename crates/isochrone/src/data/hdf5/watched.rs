@@ -1,4 +1,4 @@
-//! A storage that remembers what each thread read last: how it is found where rows lie in a file.
+//! A storage that remembers what each thread read last, to find out where rows are in a file.
 
 use std::cell::Cell;
 
@@ -24,7 +24,7 @@ impl Storage for Watched {
     }
 }
 
-/// The byte at which `length` bytes begin that `work` read last; none where it read others.
+/// The byte at which the last read of `work` began; none if that read was not `length` bytes.
 pub(super) fn place_of<E>(
     length: usize,
     work: impl FnOnce() -> Result<(), E>,

@@ -1,7 +1,8 @@
-//! Data on disk are the data in memory, number by number, and damage is an error.
+//! Data on disk equal the data in memory, value by value, and damage is an error.
 
 use super::*;
-use crate::data::{Normalization, Scaling, open};
+use crate::data::npz;
+use crate::data::{Normalization, Scaling};
 use tempfile::TempDir;
 
 fn fixture(name: &str) -> PathBuf {
@@ -10,13 +11,13 @@ fn fixture(name: &str) -> PathBuf {
 
 /// The file, so large that it stays on disk; what must be unpacked is kept in `cache`.
 fn on_disk(path: &Path, cache: &Path) -> Result<(Dataset, Vec<String>)> {
-    let choices = Choices::default();
-    let large = Large::of(path, &choices, Memory(100))?.expect("more than fits");
-    Large { cache: Some(cache.to_path_buf()), ..large }.open()
+    let mut reader = crate::data::door::reader(path, &Choices::default())?;
+    assert!(is_large(&*reader, Memory(100)));
+    open_with(&mut *reader, &Choices::default(), Memory(100), Some(cache.to_path_buf()))
 }
 
 fn in_memory(path: &Path) -> Dataset {
-    open(path, &Choices::default()).unwrap().into_dataset().unwrap()
+    crate::data::open(path, &Choices::default()).unwrap().into_dataset().unwrap()
 }
 
 /// Sixty trajectories of eight rows with three numbers in a state, and two in an action.
@@ -78,7 +79,7 @@ fn every_format_gives_the_same_rows_from_disk_as_in_memory() {
         assert!(notes[0].contains("they stay on disk"), "{notes:?}");
         assert_eq!(disk.stays_in() == Some(&*path), in_place, "{name}");
         // What the reader in memory says is said here too.
-        for note in open(&path, &Choices::default()).unwrap().notes {
+        for note in crate::data::open(&path, &Choices::default()).unwrap().notes {
             assert!(notes.contains(&note), "{name}: `{note}` is not among {notes:?}");
         }
     }
@@ -158,7 +159,8 @@ fn what_is_refused_in_memory_is_refused_on_disk_with_the_same_words() {
     let refused = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
         let choices = Choices::default();
-        let memory = open(&path, &choices).and_then(crate::data::Opened::into_dataset).unwrap_err();
+        let memory = crate::data::open(&path, &choices);
+        let memory = memory.and_then(crate::data::OpenedFile::into_dataset).unwrap_err();
         let disk = crate::data::load(&path, &choices, Memory(100)).unwrap_err();
         assert_eq!(memory.to_string(), disk.to_string());
         assert_eq!(disk.exit_code(), 2);
@@ -219,6 +221,7 @@ fn of_a_large_file_a_sample_is_inspected_and_said_to_be_one() {
     assert_eq!((all.rows.lengths.len(), all.notes.len()), (60, 0));
 }
 
+#[cfg(feature = "parquet")]
 #[test]
 fn a_format_that_is_read_only_into_memory_is_refused_by_the_plan() {
     let folder = TempDir::new().unwrap();

@@ -1,14 +1,60 @@
 //! The header of an npy array: a fixed grammar of three keys, checked against the bytes present.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 
-use super::{CONVERT, Item, MAGIC, fill};
+use super::super::complaints::{DAMAGED, not_a_matrix};
 use crate::error::{Error, Result};
 
-/// Longest header accepted, in bytes; numpy's own are padded to 64 or 128.
+pub(super) const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// Longest header accepted, in bytes; NumPy's own are padded to 64 or 128.
 const LONGEST_HEADER: usize = 10_000;
-/// Most dimensions accepted.
+/// The largest number of dimensions accepted.
 const MOST_DIMENSIONS: usize = 8;
+
+/// The way out for arrays of Python objects and other pickles.
+pub(in crate::data) const CONVERT: &str = "pickles can run code and are never opened; convert in Python \
+     where you trust the file: `numpy.savez(file, states=…, terminals=…)` with plain number arrays";
+
+/// How one item of an array is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::data) enum Item {
+    Float32,
+    Float64,
+    Bool,
+    Byte,
+    Int32,
+    Int64,
+}
+
+impl Item {
+    const ALL: [Self; 6] =
+        [Self::Float32, Self::Float64, Self::Bool, Self::Byte, Self::Int32, Self::Int64];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Float32 => "<f4",
+            Self::Float64 => "<f8",
+            Self::Bool => "|b1",
+            Self::Byte => "|u1",
+            Self::Int32 => "<i4",
+            Self::Int64 => "<i8",
+        }
+    }
+
+    /// Whether it holds whole numbers, truth values apart.
+    pub(in crate::data) fn is_whole(self) -> bool {
+        matches!(self, Self::Byte | Self::Int32 | Self::Int64)
+    }
+
+    pub(in crate::data) fn bytes(self) -> usize {
+        match self {
+            Self::Bool | Self::Byte => 1,
+            Self::Float32 | Self::Int32 => 4,
+            Self::Float64 | Self::Int64 => 8,
+        }
+    }
+}
 
 /// What an array says about itself, checked against the bytes that are there.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,30 +62,24 @@ pub(in crate::data) struct Header {
     pub(in crate::data) item: Item,
     pub(in crate::data) shape: Vec<usize>,
     pub(in crate::data) count: usize,
+    /// Bytes before the first value.
+    pub(in crate::data) length: u64,
 }
 
 impl Header {
     /// The header of `count` flags stored as `item`.
     pub(in crate::data) fn of_flags(item: Item, count: usize) -> Self {
-        Self { item, shape: vec![count], count }
+        Self { item, shape: vec![count], count, length: 0 }
     }
 
     /// Rows and columns of array `key`, which must be a matrix.
     pub(in crate::data) fn matrix(&self, key: &str) -> Result<(usize, usize)> {
         match *self.shape {
-            [_, 0] => Err(Error::input(format!("`{key}` has no numbers in a row"))),
+            [_, 0] => Err(Error::input(format!("the rows of `{key}` have no values"))),
             [rows, size] => Ok((rows, size)),
             _ => Err(not_a_matrix(key, self.shape.len())),
         }
     }
-}
-
-/// The complaint about an array that is no matrix.
-pub(in crate::data) fn not_a_matrix(key: &str, dimensions: usize) -> Error {
-    Error::input(format!(
-        "`{key}` has {dimensions} dimensions, expected 2: rows and numbers in a row"
-    ))
-    .hint(format!("save `{key}.reshape(len({key}), -1)`"))
 }
 
 /// Reads and checks the header of array `key`, which takes `size` bytes in all.
@@ -68,8 +108,29 @@ pub(in crate::data) fn header(reader: &mut dyn Read, key: &str, size: u64) -> Re
     let mut text = vec![0; length];
     fill(reader, &mut text, key)?;
     let parts = Parts::parse(&text)
-        .ok_or_else(|| Error::input(format!("`{key}` has a header that is not numpy's")))?;
+        .ok_or_else(|| Error::input(format!("`{key}` has a header that is not NumPy's")))?;
     parts.check(key, size, (start.len() + width + length) as u64)
+}
+
+/// Reads past the header of array `key`, which was read before.
+pub(in crate::data) fn skip_header(
+    reader: &mut dyn Read,
+    header: &Header,
+    key: &str,
+) -> Result<()> {
+    fill(reader, &mut vec![0; header.length as usize], key)
+}
+
+pub(super) fn fill(reader: &mut dyn Read, bytes: &mut [u8], key: &str) -> Result<()> {
+    reader.read_exact(bytes).map_err(|error| unreadable(key, error))
+}
+
+pub(super) fn unreadable(key: &str, error: std::io::Error) -> Error {
+    let what = match error.kind() {
+        ErrorKind::UnexpectedEof => format!("`{key}` ends early"),
+        _ => format!("`{key}` cannot be read: {}", error.to_string().to_lowercase()),
+    };
+    Error::input(what).hint(DAMAGED)
 }
 
 /// The three facts of a header, as written.
@@ -103,7 +164,7 @@ impl Parts {
     }
 
     fn check(self, key: &str, size: u64, header: u64) -> Result<Header> {
-        let incomplete = || Error::input(format!("`{key}` has a header that is not numpy's"));
+        let incomplete = || Error::input(format!("`{key}` has a header that is not NumPy's"));
         let (name, fortran) = self.item.zip(self.fortran).ok_or_else(incomplete)?;
         let shape = self.shape.unwrap_or_default();
         let item = item_named(&name, key)?;
@@ -121,17 +182,17 @@ impl Parts {
         let bytes = count.and_then(|count| count.checked_mul(item.bytes() as u64));
         let present = size.saturating_sub(header);
         if bytes != Some(present) || size < header {
-            let claim = bytes.map_or("more bytes than can be".into(), |bytes| bytes.to_string());
+            let claim = bytes.map_or("more bytes than possible".into(), |bytes| bytes.to_string());
             return Err(Error::input(format!(
                 "`{key}` claims shape `{}` of `{name}`, {claim} bytes, but holds {present}",
                 shape_text(&shape)
             ))
-            .hint("the file is cut or damaged; copy or save it again"));
+            .hint(DAMAGED));
         }
         let sides = shape.iter().map(|&side| usize::try_from(side).ok()).collect::<Option<_>>();
         let count = count.and_then(|count| usize::try_from(count).ok());
         let (shape, count) = sides.zip(count).ok_or_else(incomplete)?;
-        Ok(Header { item, shape, count })
+        Ok(Header { item, shape, count, length: header })
     }
 }
 
@@ -190,7 +251,7 @@ impl<'a> Cursor<'a> {
         Some(text)
     }
 
-    /// A quoted dtype; a list of fields is taken whole, so that it can be refused by its text.
+    /// A quoted dtype; a list of fields is taken whole, so that the error can show it.
     fn item(&mut self) -> Option<String> {
         if !self.at(b"[") {
             return self.quoted().map(str::to_string);

@@ -1,4 +1,4 @@
-//! What every sound, damaged and hostile archive comes to.
+//! How every sound, damaged and hostile archive is read or refused.
 
 use std::io::{self, Write};
 
@@ -63,9 +63,9 @@ fn pack(method: CompressionMethod, arrays: &[(&str, npy::Item, &[usize], &[u8])]
 
 /// As [`read`], from memory.
 fn read_bytes(bytes: &[u8]) -> Result<Dataset> {
-    let mut archive = Archive::new(io::Cursor::new(bytes))?;
+    let archive = Archive::new(io::Cursor::new(bytes))?;
     let mut other = archive.again(io::Cursor::new(bytes));
-    read_archive(&mut archive, &mut other, None, &mut Vec::new())?.check()
+    NpzReader::new(PathBuf::new(), archive)?.read_with(&mut other, None, &mut Vec::new())?.check()
 }
 
 fn stored(arrays: &[(&str, npy::Item, &[usize], &[u8])]) -> Vec<u8> {
@@ -177,7 +177,7 @@ fn foreign_files_are_named_with_the_way_to_convert() {
     let mut torch = ZipWriter::new(io::Cursor::new(Vec::new()));
     torch.start_file("archive/data.pkl", SimpleFileOptions::default()).unwrap();
     let torch = torch.finish().unwrap().into_inner();
-    assert!(bench.complaint(&torch).contains("a pickle of PyTorch"));
+    assert!(bench.complaint(&torch).contains("a PyTorch pickle"));
     let folder = read(bench.folder.path()).unwrap_err().to_string();
     assert!(folder.contains("expected a plain file"), "{folder}");
     let none = read(&bench.folder.path().join("none.npz")).unwrap_err();
@@ -211,15 +211,21 @@ fn each_mistake_in_honest_data_has_its_own_message() {
         let error = bench.complaint(&stored(arrays));
         assert!(error.contains(text), "expected `{text}` in: {error}");
     };
-    says(&[("states", Float32, &[4], &four), ends], "`states` has 1 dimensions, expected 2");
-    says(&[("states", Float32, &[4, 0], &[]), ends], "`states` has no numbers in a row");
+    says(&[("states", Float32, &[4], &four), ends], "`states` has 1 dimension, expected 2");
+    says(&[("states", Float32, &[4, 0], &[]), ends], "the rows of `states` have no values");
     says(&[("states", Byte, &[4, 1], &[0; 4]), ends], "`states` has dtype `|u1`");
     says(&[states, ("observations", Float32, &[4, 1], &four), ends], "both `states` and");
     says(&[states, ("terminals", Bool, &[4, 1], &[0, 1, 0, 1])], "`terminals` has 2 dimens");
     says(&[states, ("terminals", Bool, &[3], &[0, 0, 1])], "`terminals` has 3 rows, `states`");
     says(&[states, ("terminals", Bool, &[4], &[0, 7, 0, 1])], "`terminals` row 1 is `7`");
-    says(&[states, ("terminals", Bool, &[4], &[0, 1, 0, 0])], "rows 2 to 3 belong to no whole");
-    says(&[states, ("terminals", Bool, &[4], &[0; 4])], "rows 0 to 3 belong to no whole");
+    says(
+        &[states, ("terminals", Bool, &[4], &[0, 1, 0, 0])],
+        "the trajectory of rows 2 to 3 does not end",
+    );
+    says(
+        &[states, ("terminals", Bool, &[4], &[0; 4])],
+        "`terminals` is 0 on all 4 rows: no trajectory ends",
+    );
     says(&[states, ("terminals", Bool, &[4], &[1; 4])], "no trajectory has two rows");
     says(&[states, ends, ("valids", Bool, &[4], &[1; 4])], "`terminals` row 1 is 1, expected 0");
     says(&[states, ends, ("valids", Bool, &[3], &[1; 3])], "`valids` has 3 rows");
@@ -231,6 +237,62 @@ fn each_mistake_in_honest_data_has_its_own_message() {
     let holed = ("states", Float32, &[2, 2][..], &holed[..]);
     let end = ("terminals", Bool, &[2][..], &[0, 1][..]);
     says(&[holed, end], "`states` row 0 column 1 is `NaN`, expected a finite number");
+}
+
+#[test]
+fn likely_mistakes_are_named_with_the_line_of_python_that_fixes_them() {
+    use npy::Item::{Bool, Float32};
+    let bench = Bench::new();
+    let four = floats(&[0.0, 0.5, -0.5, 1.0]);
+    let states = ("observations", Float32, &[4, 1][..], &four[..]);
+    let ends = ("terminals", Bool, &[4][..], &[0, 1, 0, 1][..]);
+    let says = |arrays: &[(&str, npy::Item, &[usize], &[u8])], what: &str, hint: &str| {
+        let error = bench.complaint(&stored(arrays));
+        assert!(error.starts_with(what), "expected `{what}` in: {error}");
+        assert!(error.ends_with(hint), "expected `{hint}` in: {error}");
+    };
+    for key in ["action", "Actions", "acts", "acitons"] {
+        let misspelled = (key, Float32, &[4, 1][..], &four[..]);
+        let what = format!("`{key}` looks like a misspelling of `actions`, found");
+        let hint = "save it as `actions`; to train on states alone, leave it out";
+        says(&[states, misspelled, ends], &what, hint);
+    }
+    for key in ["rewards", "options", "next_observations", "qpos"] {
+        let other = (key, Float32, &[4, 1][..], &four[..]);
+        assert_eq!(bench.read(&stored(&[states, other, ends])).unwrap().action_size(), 0, "{key}");
+    }
+    says(
+        &[states],
+        "no key `terminals`, found `observations`",
+        "for a single one: `terminals = numpy.zeros(len(observations)); terminals[-1] = 1`",
+    );
+    says(
+        &[("states", Float32, &[2, 2, 1], &four), ends],
+        "`states` has 3 dimensions, expected 2",
+        "save `states.reshape(-1, states.shape[-1])`",
+    );
+    says(
+        &[("states", Float32, &[4], &four), ends],
+        "`states` has 1 dimension, expected 2",
+        "save `states.reshape(-1, 1)` if each row has one value",
+    );
+    says(
+        &[states, ("actions", Float32, &[4], &four), ends],
+        "`actions` has 1 dimension, expected 2",
+        "save `actions.reshape(-1, 1)`, or `actions.astype('<i8')` if each names one of several \
+         discrete actions",
+    );
+    let tall = "looks transposed: its shape is (1, 4), expected (4, 1)";
+    says(
+        &[("states", Float32, &[1, 4], &four), ends],
+        &format!("`states` {tall}"),
+        "save `numpy.ascontiguousarray(states.T)`",
+    );
+    says(
+        &[states, ("actions", Float32, &[1, 4], &four), ends],
+        &format!("`actions` {tall}"),
+        "save `numpy.ascontiguousarray(actions.T)`",
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Plain, unpacked npz with OGBench's keys: the whole file, or none and what was there before.
+//! Writes plain, unpacked npz with OGBench's keys; the file is replaced as a whole or not at all.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -6,35 +6,34 @@ use std::path::{Path, PathBuf};
 
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-use super::{ACTIONS, STATES, TERMINALS};
-use crate::data::{Dataset, npy};
+use super::super::{dataset::Dataset, npy};
+use super::keys::{ACTIONS, STATES, TERMINALS};
 use crate::error::{Error, Result};
 
 /// Room for headers when deciding whether an entry needs 64-bit sizes.
 const LARGE_ENTRY: usize = u32::MAX as usize - (1 << 16);
 
-/// Writes a dataset as plain, unpacked npz, with OGBench's keys: the whole file, or none and what
-/// was there before.
+/// Writes a dataset as plain, unpacked npz with OGBench's keys. On failure the previous file stays.
 ///
 /// The bytes are a function of the dataset alone.
 ///
 /// # Errors
-/// [`Error::Disk`] where the system refuses; data that stay in a file can no longer be read.
+/// [`Error::Disk`] if writing fails; the file that holds the rows can no longer be read.
 pub fn write(path: &Path, dataset: &Dataset) -> Result<()> {
     write_with(path, dataset, &[])
 }
 
-/// An array beside the dataset's own: its key, the numbers in a row, and its rows.
-pub type Further<'a> = (&'a str, usize, &'a [f32]);
+/// An array in addition to the dataset's own: its key, values per row, and rows.
+pub type NamedArray<'a> = (&'a str, usize, &'a [f32]);
 
-/// As [`write`], with `further` arrays beside the dataset's own.
+/// Like [`write`](fn@write), with `extra` arrays in addition to the dataset's own.
 ///
 /// # Errors
 /// As [`write`].
 ///
 /// # Panics
-/// Where an array has not as many rows as the dataset.
-pub fn write_with(path: &Path, dataset: &Dataset, further: &[Further<'_>]) -> Result<()> {
+/// If an array does not have as many rows as the dataset.
+pub fn write_with(path: &Path, dataset: &Dataset, extra: &[NamedArray<'_>]) -> Result<()> {
     let mut writer = Writer::create(path)?;
     let (rows, size) = (dataset.rows(), dataset.action_size());
     writer.states([rows, dataset.state_size()], |take| dataset.each_states(take))?;
@@ -49,25 +48,25 @@ pub fn write_with(path: &Path, dataset: &Dataset, further: &[Further<'_>]) -> Re
     } else if size > 0 {
         writer.actions([rows, size], |take| dataset.each_actions(take))?;
     }
-    for &(key, width, values) in further {
-        assert_eq!(values.len(), rows * width, "`{key}` beside {rows} rows");
+    for &(key, width, values) in extra {
+        assert_eq!(values.len(), rows * width, "`{key}` for {rows} rows");
         writer.matrix(key, [rows, width], |take| take(values))?;
     }
     writer.finish(dataset.lengths())
 }
 
-/// Writes an archive array by array; without [`Writer::finish`] nothing stays.
+/// Writes an archive array by array; without [`Writer::finish`] nothing is kept.
 pub(in crate::data) struct Writer {
     archive: Option<ZipWriter<Held>>,
     path: PathBuf,
     temporary: PathBuf,
 }
 
-/// Takes numbers, some at a time.
+/// Takes values, several at a time.
 type Take<'a> = &'a mut dyn FnMut(&[f32]) -> Result<()>;
 
 impl Writer {
-    /// Begins the file that will stand at `path`.
+    /// Starts the file that will be moved to `path`.
     pub(in crate::data) fn create(path: &Path) -> Result<Self> {
         let temporary = beside(path);
         let file = File::create(&temporary).map_err(|error| Error::disk("write", path, error))?;
@@ -76,7 +75,7 @@ impl Writer {
         Ok(Self { archive, path: path.to_path_buf(), temporary })
     }
 
-    /// Writes the states; `fill` gives them to what it is handed.
+    /// Writes the states; `fill` passes them to its argument.
     pub(in crate::data) fn states(
         &mut self,
         shape: [usize; 2],
@@ -85,7 +84,7 @@ impl Writer {
         self.matrix(STATES[1], shape, fill)
     }
 
-    /// Writes actions of real numbers.
+    /// Writes continuous actions.
     pub(in crate::data) fn actions(
         &mut self,
         shape: [usize; 2],
@@ -106,7 +105,7 @@ impl Writer {
             written += numbers.len();
             self.put(|archive| npy::write_numbers(archive, numbers))
         })?;
-        assert_eq!(written, shape[0] * shape[1], "numbers of `{key}`");
+        assert_eq!(written, shape[0] * shape[1], "values of `{key}`");
         Ok(())
     }
 
@@ -120,7 +119,7 @@ impl Writer {
         fill(&mut |choice| self.put(|archive| archive.write_all(&i64::from(choice).to_le_bytes())))
     }
 
-    /// Writes where trajectories end and puts the file in its place.
+    /// Writes where trajectories end and moves the file into place.
     pub(in crate::data) fn finish(mut self, lengths: impl Iterator<Item = usize>) -> Result<()> {
         let mut ends = Vec::new();
         for length in lengths.filter(|&length| length > 0) {
@@ -163,13 +162,13 @@ fn gone() -> io::Error {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // After a rename there is none; the first error is the one to tell, and a leftover is
-        // overwritten by the next write.
+        // After the rename there is none. An earlier error is the one to report, and the next write
+        // overwrites a leftover.
         std::fs::remove_file(&self.temporary).ok();
     }
 }
 
-/// A name in the same folder that no other process takes.
+/// A name in the same folder that no other process uses.
 pub(super) fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
@@ -184,8 +183,8 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// A file that holds its first error until it is closed: the `zip` crate's writer would print it
-/// when dropped.
+/// A file that keeps its first error until it is closed: the `zip` crate's writer would print it when
+/// dropped.
 struct Held {
     file: BufWriter<File>,
     position: u64,
@@ -193,7 +192,7 @@ struct Held {
 }
 
 impl Held {
-    /// Everything on the disk, or the first error.
+    /// Flushes everything to disk, or returns the first error.
     fn close(self) -> io::Result<()> {
         match self.failed {
             Some(error) => Err(error),

@@ -6,9 +6,10 @@ use std::str::FromStr;
 use super::{Sheet, agree, extraction, runs};
 use crate::algorithms;
 use crate::engine::Threads;
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
 use crate::run::{DataConfig, RunConfig, Source, open_source, preset};
 use crate::simulate::World;
+use crate::spelling::nearest;
 use crate::train::Trainer;
 
 /// Evaluations of a run whose config asks for none while it trains.

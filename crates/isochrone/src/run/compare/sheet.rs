@@ -30,9 +30,10 @@ use toml::Table;
 
 use super::plan::known_learners;
 use crate::checkpoint::write_whole;
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
 use crate::run::config::overlay;
 use crate::simulate::World;
+use crate::spelling::nearest;
 
 const SHEET: &str = "sheet.toml";
 

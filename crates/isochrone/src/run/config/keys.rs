@@ -5,7 +5,8 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use crate::algorithms;
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
+use crate::spelling::nearest;
 
 /// The way out of most mistakes in a config.
 pub(super) const SEE_CONFIG: &str = "`isochrone config` prints every key with its default";

@@ -1,0 +1,122 @@
+//! What every reader says about keys and shapes, in the same words.
+
+use crate::error::{Error, Result};
+use crate::spelling::changes;
+
+/// The way out of a damaged file.
+pub(super) const DAMAGED: &str = "the file is truncated or damaged; copy or save it again";
+
+/// Names that others give to these keys; only ever used in a hint.
+const SYNONYMS: [(&str, &[&str]); 5] = [
+    ("states", &["obs", "observation", "state", "s", "x"]),
+    ("observations", &["obs", "observation", "states", "state", "s", "x"]),
+    ("actions", &["action", "act", "acts", "a", "u", "controls", "control"]),
+    ("terminals", &["dones", "done", "timeouts", "terminal", "ends", "truncations"]),
+    ("timeouts", &["dones", "done", "terminals", "timeout", "ends", "truncations"]),
+];
+
+/// The name among `found` that `key` is likely to be misspelled as, or called by others.
+fn nearest<'a>(found: &[&'a str], key: &str) -> Option<&'a str> {
+    let synonyms = SYNONYMS.iter().find(|(name, _)| *name == key).map_or(&[][..], |entry| entry.1);
+    let rank = |name: &str| {
+        let lower = name.to_ascii_lowercase();
+        if synonyms.contains(&lower.as_str()) { 1 } else { changes(&lower, key) }
+    };
+    let short = found.iter().copied().filter(|name| name.len() <= 2 * key.len());
+    short.min_by_key(|name| rank(name)).filter(|name| rank(name) <= key.len() / 3)
+}
+
+/// The complaint about a missing key: lists the keys present and suggests the nearest one.
+pub(super) fn missing(key: &str, found: &[&str], otherwise: &str) -> Error {
+    let hint = match nearest(found, key) {
+        Some(near) => format!("is `{near}` meant? save it as `{key}`"),
+        None => otherwise.to_owned(),
+    };
+    Error::input(format!("no key `{key}`, found {}", listed(found))).hint(hint)
+}
+
+/// Refuses a file without `key` that has a key so much like it that a misspelling is likely; `used`
+/// are the keys that have a meaning of their own.
+pub(super) fn refuse_misspelling(key: &str, found: &[&str], used: &[&str]) -> Result<()> {
+    let others: Vec<&str> = found.iter().copied().filter(|name| !used.contains(name)).collect();
+    let alike =
+        |name: &&str| name.chars().next().map(|c| c.to_ascii_lowercase()) == key.chars().next();
+    match nearest(&others, key).filter(alike) {
+        None => Ok(()),
+        Some(near) => Err(Error::input(format!(
+            "`{near}` looks like a misspelling of `{key}`, found {}",
+            listed(found)
+        ))
+        .hint(format!("save it as `{key}`; to train on states alone, leave it out"))),
+    }
+}
+
+fn listed(found: &[&str]) -> String {
+    /// More keys than these are not listed.
+    const LISTED: usize = 20;
+    let shown = |name: &&str| format!("`{}`", name.chars().take(40).collect::<String>());
+    let mut list = found.iter().take(LISTED).map(shown).collect::<Vec<_>>().join(", ");
+    if found.len() > LISTED {
+        list += &format!(" and {} more", found.len() - LISTED);
+    }
+    if found.is_empty() {
+        list = "no arrays".into();
+    }
+    list
+}
+
+/// An array as it stands in the file.
+#[derive(Clone, Copy)]
+pub(super) struct Shape<'a> {
+    pub(super) key: &'a str,
+    pub(super) rows: usize,
+    /// Values per row; none for flags.
+    pub(super) size: Option<usize>,
+}
+
+/// Refuses an array with another number of rows than the states.
+pub(super) fn same_rows(found: Shape<'_>, states: Shape<'_>) -> Result<()> {
+    if found.rows == states.rows {
+        return Ok(());
+    }
+    for (one, other) in [(found, states), (states, found)] {
+        // More columns than rows, and as many columns as the other has rows.
+        if let Some(size) = one.size.filter(|&size| size == other.rows && size > one.rows) {
+            let (key, rows) = (one.key, one.rows);
+            return Err(Error::input(format!(
+                "`{key}` looks transposed: its shape is ({rows}, {size}), expected ({size}, {rows})"
+            ))
+            .hint(format!("save `numpy.ascontiguousarray({key}.T)`")));
+        }
+    }
+    let (key, rows) = (found.key, found.rows);
+    Err(Error::input(format!("`{key}` has {rows} rows, `{}` has {}", states.key, states.rows))
+        .hint("every key has one row per state, including the last state of a trajectory"))
+}
+
+/// The complaint about an array that is not a matrix.
+pub(super) fn not_a_matrix(key: &str, dimensions: usize) -> Error {
+    let hint = match (dimensions, key.rsplit('/').next()) {
+        (1, Some("actions")) => format!(
+            "save `{key}.reshape(-1, 1)`, or `{key}.astype('<i8')` if each names one of several \
+             discrete actions"
+        ),
+        (0 | 1, _) => format!("save `{key}.reshape(-1, 1)` if each row has one value"),
+        (2 | 3, _) => format!("save `{key}.reshape(-1, {key}.shape[-1])`"),
+        _ => format!("flatten each row: save `{key}.reshape(len({key}), -1)`"),
+    };
+    let count =
+        if dimensions == 1 { "1 dimension".into() } else { format!("{dimensions} dimensions") };
+    Error::input(format!("`{key}` has {count}, expected 2: rows and values per row")).hint(hint)
+}
+
+/// The complaint about flags that are not one per row.
+pub(super) fn not_flags(key: &str, dimensions: usize) -> Error {
+    Error::input(format!("`{key}` has {dimensions} dimensions, expected 1"))
+        .hint(format!("save `{key}.reshape(-1)`"))
+}
+
+/// The note about 64-bit values.
+pub(super) fn narrowed(key: &str) -> String {
+    format!("`{key}` holds 64-bit values; they are rounded to 32 bits")
+}

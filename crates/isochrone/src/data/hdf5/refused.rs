@@ -1,0 +1,22 @@
+//! What the `hdf5-reader` crate refuses, in our words.
+
+use hdf5_reader::error::Error as Cause;
+
+use super::super::complaints::DAMAGED;
+use crate::error::Error;
+
+/// The complaint about what the crate refused to read.
+pub(in crate::data) fn refused(key: &str, error: &Cause) -> Error {
+    use Cause::{Context, ResourceLimit, UnsupportedFilter};
+    let mut cause = error;
+    while let Context { source, .. } = cause {
+        cause = source;
+    }
+    let text = cause.to_string().to_lowercase();
+    let complaint = Error::input(format!("`{}` cannot be read: {text}", key.escape_debug()));
+    complaint.hint(match cause {
+        UnsupportedFilter(_) => "save it with `compression=\"gzip\"`, or unpacked",
+        ResourceLimit(_) => "if the file is honest, save it unpacked",
+        _ => DAMAGED,
+    })
+}

@@ -1,0 +1,80 @@
+//! [`RawRows`]: trajectories as a file holds them, before anybody has looked at their values.
+
+use super::dataset::Dataset;
+use crate::error::{Error, Result};
+
+/// Trajectories as a file holds them: the shapes agree, the values are not checked yet.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RawRows {
+    /// Rows × `state_size`.
+    pub states: Vec<f32>,
+    /// Values per state.
+    pub state_size: usize,
+    /// What the file calls its states.
+    pub states_key: String,
+    /// Rows × `action_size`; empty without actions.
+    pub actions: Vec<f32>,
+    /// Values per action; 0 without actions.
+    pub action_size: usize,
+    /// Whether an action is one integer, from 0, that says which of several was taken.
+    pub discrete: bool,
+    /// Rows of each trajectory, in order.
+    pub lengths: Vec<usize>,
+}
+
+impl RawRows {
+    /// The number of rows.
+    pub fn count(&self) -> usize {
+        self.states.len() / self.state_size.max(1)
+    }
+
+    /// The rows of data in memory.
+    pub(super) fn of(dataset: &Dataset) -> Self {
+        let (mut actions, mut action_size) = (dataset.actions().to_vec(), dataset.action_size());
+        let discrete = dataset.choices().is_some();
+        if discrete {
+            let taken = |row: &[f32]| row.iter().position(|&x| x == 1.0).unwrap_or_default() as f32;
+            actions = actions.chunks_exact(action_size).map(taken).collect();
+            action_size = 1;
+        }
+        Self {
+            states: dataset.states().to_vec(),
+            state_size: dataset.state_size(),
+            states_key: "observations".into(),
+            actions,
+            action_size,
+            discrete,
+            lengths: dataset.lengths().collect(),
+        }
+    }
+
+    /// Which action each row took.
+    fn choices(&self) -> Result<Vec<u32>> {
+        let each = self.actions.iter().enumerate();
+        each.map(|(row, &value)| choice(row, f64::from(value))).collect()
+    }
+
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// What [`Dataset::new`] refuses, by the file's own keys.
+    pub fn check(self) -> Result<Dataset> {
+        if self.discrete {
+            let choices = self.choices()?;
+            let count = choices.iter().max().map_or(0, |&choice| choice as usize + 1);
+            let choices = (&choices[..], count);
+            return Dataset::with_choices(self.states, self.state_size, choices, &self.lengths);
+        }
+        let actions = (self.action_size > 0).then_some((self.actions, self.action_size));
+        Dataset::named(&self.states_key, self.states, self.state_size, actions, &self.lengths)
+    }
+}
+
+/// The discrete action that row `row` took.
+pub(super) fn choice(row: usize, value: f64) -> Result<u32> {
+    if value >= 0.0 && value.fract() == 0.0 {
+        return Ok(value as u32);
+    }
+    Err(Error::input(format!("`actions` row {row} is `{value}`, expected 0 or more"))
+        .hint("number the actions from 0; the last row of a trajectory may repeat any of them"))
+}
