@@ -5,7 +5,10 @@
 //! first time in the goal set G; steps are d / ln(1/γ). This is what a learned distance is asked for,
 //! and what its accuracy is measured against. With noise everything has some chance, however small:
 //! more steps than an episode of the world has count as no way at all.
-//! on the pinwheel and its shortcut variant, headings recorded in a cell ([`pinwheel`]).
+//! - The pinwheel and its shortcut variant: headings recorded in a cell ([`pinwheel`]);
+//! - Roads: headings recorded near a state ([`roads`]);
+//! - point mazes: every action was recorded almost everywhere, so the fewest steps of the true motion
+//!   ([`pointmaze`]).
 //!
 //! In a tabular world every action of the table is supported, and the answer is
 //! [`crate::tabular::DecisionProcess::distances_to`].
@@ -15,11 +18,15 @@
 //! over all moves, recorded or not (how fast is the world?). See [`pinwheel::Columns`].
 
 pub mod pinwheel;
+pub mod pointmaze;
+pub mod roads;
 pub mod support;
 
 pub use pinwheel::Columns;
 
-use super::{Environment, World};
+use self::pointmaze::MazeWays;
+use self::roads::RoadMoves;
+use super::{Body, Environment, PointMaze, Roads, World};
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::tabular::steps;
@@ -34,6 +41,8 @@ pub struct Referee {
 
 enum Judge {
     Pinwheel(Columns),
+    Roads(RoadMoves),
+    PointMaze(MazeWays),
 }
 
 impl Referee {
@@ -48,7 +57,15 @@ impl Referee {
                 let columns = Columns::new(&world, data, discount)?;
                 (world.horizon(), Judge::Pinwheel(columns))
             }
-            World::Roads | World::Maze(_) => return Ok(None),
+            World::Roads => {
+                let world = Roads::new(super::roads::SEED);
+                (world.horizon(), Judge::Roads(RoadMoves::new(world, data, discount)?))
+            }
+            World::Maze(course) if course.body == Body::Point => {
+                let world = PointMaze::new(course);
+                (world.horizon(), Judge::PointMaze(MazeWays::new(world.maze(), discount)))
+            }
+            World::Maze(_) => return Ok(None),
         };
         Ok(Some(Self { discount, horizon: horizon as f64, judge }))
     }
@@ -57,6 +74,7 @@ impl Referee {
     pub fn columns(&self) -> Option<&Columns> {
         match &self.judge {
             Judge::Pinwheel(columns) => Some(columns),
+            Judge::Roads(_) | Judge::PointMaze(_) => None,
         }
     }
 
@@ -72,6 +90,14 @@ impl Referee {
                 let field = columns.supported(goal);
                 Box::new(move |from| counted(field.at(from)))
             }
+            Judge::Roads(moves) => {
+                let nats = moves.distances_to(goal);
+                Box::new(move |from| counted(nats[moves.of(from)]))
+            }
+            Judge::PointMaze(ways) => {
+                let field = ways.to(goal);
+                Box::new(move |from| counted(field.at(from)))
+            }
         }
     }
 
@@ -80,6 +106,12 @@ impl Referee {
         match self.judge {
             Judge::Pinwheel(_) => {
                 "the best use of moves recorded in each cell of 0.02, to within 0.05 of the goal"
+            }
+            Judge::Roads(_) => {
+                "the best use of moves recorded within 0.5 of each state, to within 2 of the goal"
+            }
+            Judge::PointMaze(_) => {
+                "the fewest steps of the true motion to the goal's place, right to one step"
             }
         }
     }

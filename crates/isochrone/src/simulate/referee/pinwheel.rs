@@ -25,7 +25,7 @@ use super::super::maze::Place;
 use super::super::pinwheel::{
     JUMP_CHANCE, NOISE, Pinwheel, RADIUS, STRIDE, distance, inside, moved, on_ring, point,
 };
-use super::support::{HEADINGS, Support, direction};
+use super::support::{HEADINGS, Support, direction, recorded};
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::tabular::{DecisionProcess, Matrix};
@@ -236,18 +236,10 @@ fn heading(action: usize) -> Place {
     if action == STAYING { [0.0; 2] } else { direction(action).map(|value| STRIDE * value) }
 }
 
-/// The headings recorded in each cell; where no actions were recorded, the headings of the steps.
+/// The headings recorded in each cell.
 fn support(cells: &Cells, data: &Dataset) -> Support {
-    let recorded = (0..data.rows()).filter(|&row| data.last_row(row) != row);
-    let action = |row: usize| {
-        if data.action_size() > 0 {
-            return point(data.action(row));
-        }
-        let (here, next) = (point(data.state(row)), point(data.state(row + 1)));
-        [0, 1].map(|axis| (next[axis] - here[axis]) / STRIDE)
-    };
-    let taken = |row: usize| (cells.of(point(data.state(row))), action(row));
-    Support::of(cells.centres.len(), recorded.map(taken))
+    let taken = |(place, action)| (cells.of(place), action);
+    Support::of(cells.centres.len(), recorded(data, STRIDE).map(taken))
 }
 
 /// The process of all moves without those that are not supported.
@@ -447,7 +439,7 @@ mod tests {
     }
 
     /// Rows of trajectories of two rows each: a place, an action, and where it led does not matter.
-    fn recorded(rows: &[([f32; 2], [f32; 2])]) -> Dataset {
+    fn taken(rows: &[([f32; 2], [f32; 2])]) -> Dataset {
         let states = rows.iter().flat_map(|(place, _)| [*place, *place]).flatten().collect();
         let actions = rows.iter().flat_map(|(_, action)| [*action, [0.0; 2]]).flatten().collect();
         Dataset::new(states, 2, Some((actions, 2)), &vec![2; rows.len()]).unwrap()
@@ -458,7 +450,7 @@ mod tests {
         // East was recorded in every cell of the lower side up to 0.5, west nowhere.
         let east = |place: [f32; 2]| (place, [1.0, 0.0]);
         let places = REFEREE.cells.centres.iter().filter(|c| c[1] < 0.17 && c[0] < 0.51);
-        let data = recorded(&places.map(|c| east(c.map(|value| value as f32))).collect::<Vec<_>>());
+        let data = taken(&places.map(|c| east(c.map(|value| value as f32))).collect::<Vec<_>>());
         let referee = Columns::new(&WORLD, &data, DISCOUNT).unwrap();
         let ahead = referee.supported(&[0.45, 0.1]);
         for column in [0.1, 0.2, 0.3] {

@@ -5,6 +5,8 @@
 //! is shorter than 0.3 has none and does not count.
 
 use super::super::maze::Place;
+use super::super::pinwheel::point;
+use crate::data::Dataset;
 
 /// Headings that actions are rounded to.
 pub const HEADINGS: usize = 16;
@@ -41,6 +43,20 @@ impl Support {
         let total: u32 = counts.iter().sum();
         counts[heading] > 0 && f64::from(counts[heading]) >= LEAST_SHARE * f64::from(total)
     }
+}
+
+/// Where actions were recorded, and the actions. Data without any have those that their steps, as
+/// multiples of `stride`, look like.
+pub fn recorded(data: &Dataset, stride: f64) -> impl Iterator<Item = (Place, Place)> {
+    let rows = (0..data.rows()).filter(|&row| data.last_row(row) != row);
+    rows.map(move |row| {
+        let here = point(data.state(row));
+        if data.action_size() > 0 {
+            return (here, point(data.action(row)));
+        }
+        let next = point(data.state(row + 1));
+        (here, [0, 1].map(|axis| (next[axis] - here[axis]) / stride))
+    })
 }
 
 /// The unit vector of a heading.
