@@ -202,6 +202,7 @@ fn wide_numbers_are_rounded_and_said_to_be() {
     assert_eq!(wide["states"], plain["states"]);
 }
 
+#[cfg(feature = "hdf5")]
 #[test]
 fn every_format_becomes_an_npz_that_says_the_same() {
     let folder = TempDir::new().unwrap();
@@ -243,10 +244,16 @@ fn a_map_is_drawn_where_two_axes_look_like_positions() {
     assert!(std::fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
     let drawn = std::fs::read_to_string(folder.path().join("map.svg")).unwrap();
     assert!(drawn.contains("Coverage of ogbench.npz"));
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn no_map_is_drawn_where_no_two_axes_look_like_positions() {
     let line = refused(&["inspect", text(&fixture("minari-plain")), "--picture", "none.png"]);
     assert!(line.contains("no two axes look like positions"), "{line}");
 }
 
+#[cfg(feature = "hdf5")]
 #[test]
 fn observations_of_a_minari_file_are_chosen_by_name() {
     let path = fixture("minari-dict");

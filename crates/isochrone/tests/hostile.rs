@@ -121,6 +121,7 @@ fn damaged_npz_files_end_with_rows_or_an_error() {
     }
 }
 
+#[cfg(feature = "hdf5")]
 #[test]
 fn damaged_hdf5_files_end_with_rows_or_an_error() {
     survive("d4rl-u8.hdf5", 300);

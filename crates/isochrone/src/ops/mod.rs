@@ -21,7 +21,8 @@ mod info_nce;
 mod inner_product;
 mod iqe;
 mod join;
-#[cfg(all(test, feature = "cuda"))]
+#[cfg(test)]
+#[cfg(feature = "cuda")]
 pub(crate) mod kernels;
 mod linear;
 mod log_mean_exp;

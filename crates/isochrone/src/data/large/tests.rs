@@ -58,6 +58,7 @@ fn same(disk: &Dataset, memory: &Dataset) {
     assert_eq!(disk.standard().unwrap(), disk.standard().unwrap());
 }
 
+#[cfg(feature = "hdf5")]
 #[test]
 fn every_format_gives_the_same_rows_from_disk_as_in_memory() {
     let cache = TempDir::new().unwrap();
