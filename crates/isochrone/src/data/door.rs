@@ -172,7 +172,6 @@ mod tests {
         open(path, &Choices::default()).unwrap()
     }
 
-    #[cfg(feature = "hdf5")]
     #[test]
     fn a_format_is_told_by_content_whatever_the_name() {
         let folder = TempDir::new().unwrap();
@@ -210,7 +209,6 @@ mod tests {
         assert_eq!(opened(&beside).held_out, None);
     }
 
-    #[cfg(feature = "hdf5")]
     #[test]
     fn numbers_of_64_bits_are_said_to_be_rounded() {
         for name in ["float64.npz", "d4rl-f64.hdf5", "minari-dict"] {
@@ -220,14 +218,6 @@ mod tests {
         assert_eq!(opened(&fixture("plain.npz")).notes, Vec::<String>::new());
     }
 
-    #[cfg(not(feature = "hdf5"))]
-    #[test]
-    fn an_hdf5_file_is_refused_with_the_feature_to_build_with() {
-        let error = open(&fixture("d4rl-u8.hdf5"), &Choices::default()).unwrap_err().to_string();
-        assert!(error.contains("--features hdf5") && error.contains("d4rl-u8.hdf5"), "{error}");
-    }
-
-    #[cfg(feature = "hdf5")]
     #[test]
     fn keys_are_chosen_only_where_there_are_several() {
         let choices = Choices { keys: vec!["observation".into()] };
