@@ -301,6 +301,8 @@ def extract(update, policy, goal, after=None, before=None, **choices):
         else:
             advantage = after(policy.act(s, g)) - after(a)
         likely = policy.log_likelihood(a, s, g)
+        limit = choices.get("limit", jnp.inf)
+        advantage = jnp.clip(advantage, -limit, limit)
         loss = weighted(likely, advantage, *choices.get("awr", STANDARDIZED))
     else:
         d = after(policy.act(s, g))
@@ -327,6 +329,7 @@ def extraction(choices):
         beta, standardize = choices.get("awr", STANDARDIZED)
         inner = f"inverse_temperature={beta},standardize='{'batch' if standardize else 'none'}'"
         inner += f",baseline='{choices.get('baseline', 'policy')}'"
+        inner += f",limit={choices['limit']}" if "limit" in choices else ""
     else:
         inner = f"cloning_weight={CLONING},scale='{choices.get('scale', 'magnitude')}'"
         inner += f",cloning_goals='{choices.get('cloning_goals', 'same')}'"
@@ -470,6 +473,33 @@ def qrl(update, **choices):
     goal = encoder(state("mixed0"))
     after = lambda a: head(step(encoder(state("start")), a), goal)
     extract(update, policy, "mixed0", after, **choices)
+
+
+# What a teacher's farthest goal is, in nats; the test has the same.
+FARTHEST = 2.0
+
+
+def atlas(update, **choices):
+    arena = update.arena("distance")
+    encoder = arena.mlp(STATE, 8)
+    head = head_of(arena, "iqe")
+    descends = choices.get("extraction") == "ddpg-bc"
+    z, far = encoder(state("start")), encoder(state("taught"))
+    t = column("lesson start taught", 1)[:, 0]
+    d, step = head(z, far), jnp.log(1 / DISCOUNT)
+    off = jnp.where(t < 0, relu(-t - d), jnp.abs(d - t))
+    loss = ((1 + jnp.abs(t) / step) ** -choices.get("relative", 0.3) * off).mean()
+    if descends:
+        dynamics = arena.mlp(8 + ACTION, 8)
+        ahead = lambda z, a: z + dynamics(z, a)
+        after_one, guess = encoder(state("next")), ahead(z, action("start"))
+        loss = loss + 0.5 * (head(guess, after_one) + head(after_one, guess)).mean()
+    update.descend("critic", loss, "distance")
+    policy = Policy(update)
+    goal = encoder(state("mixed0"))
+    steps = lambda z: jnp.clip(head(z, goal) / FARTHEST, -1, 1) * FARTHEST / step
+    after = (lambda a: steps(ahead(encoder(state("start")), a))) if descends else None
+    extract(update, policy, "mixed0", after, lambda s: steps(encoder(s)), **choices)
 
 
 def twin(arena, inputs, count=2, hidden=(6,)):
@@ -719,6 +749,17 @@ LEARNERS = {
         ],
     ),
     "gcbc": (gcbc, "", [case(), case(TANH, law="tanh"), CATEGORICAL]),
+    "atlas": (
+        atlas,
+        f"{NETWORK} algorithm.network.norm=none {HEADS['iqe']} algorithm.relative=0.3",
+        [
+            case(),
+            case(limit=0.7),
+            case("algorithm.relative=1.0", relative=1.0, limit=0.7, awr=RAW),
+            case(extraction="ddpg-bc"),
+            case(extraction="none"),
+        ],
+    ),
     "qrl": (
         qrl,
         f"{NETWORK} {HEADS['iqe']} algorithm.tolerance=0.0625 algorithm.multiplier=softplus",

@@ -17,6 +17,8 @@ pub mod data;
 
 pub mod tabular;
 
+pub mod teacher;
+
 pub mod simulate;
 
 pub mod engine;

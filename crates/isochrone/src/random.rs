@@ -39,6 +39,8 @@ purposes! {
     SENSING = 0x5103, "The noise of sensors.";
     MAP = 0x5104, "Maps of worlds.";
     COVER = 0x6100, "Landmarks.";
+    KINDS = 0x6101, "First centres of kinds of action.";
+    SOLVED = 0x6102, "Landmarks that a teacher solves as goals.";
     AUDITED_STATES = 0x6200, "States of an audit.";
     TRIPLES = 0x6201, "Triples of an audit.";
     PAIRS = 0x6300, "Pairs that are judged exactly.";

@@ -12,6 +12,7 @@ use crate::data::{Dataset, Normalization, available, rounded};
 use crate::engine::{ArenaId, BrokenLoss, Engine, Executor, Hardware, Parameters, Program};
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::teacher::{Teacher, Terms};
 
 /// How long and in what portions training runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,6 +93,12 @@ impl<'d> Trainer<'d> {
             .hint("change it with `--set train.batch_size=…`"));
         }
         let (state_size, action_size) = (data.normalization.width(), dataset.action_size());
+        let teacher = algorithm.teacher().map(|teacher| {
+            let policy_goal = &data.normalization.policy_goal;
+            let terms = Terms { discount, radius: data.radius, policy_goal, seed };
+            Teacher::new(dataset, teacher, terms, &|_, _| {})
+        });
+        let teacher = teacher.transpose()?;
         let mut parameters = Parameters::default();
         let problem = Problem {
             state_size,
@@ -100,6 +107,7 @@ impl<'d> Trainer<'d> {
             steps: settings.steps,
             discount,
             radius: data.radius,
+            farthest: teacher.as_ref().map(Teacher::farthest),
         };
         let learner = algorithm.fitted(dataset)?.build(problem, &mut parameters)?;
         let hardware = hardware.into();
@@ -120,8 +128,14 @@ impl<'d> Trainer<'d> {
         let sampler = |dataset: &'d Dataset| {
             Sampler::new(dataset, &data.normalization, layout.clone(), discount)
         };
-        let held_out = data.validation.as_ref().map(&sampler);
-        let sampler = sampler(dataset);
+        let mut held_out = data.validation.as_ref().map(&sampler);
+        if let (Some(teacher), Some(validation)) = (&teacher, &data.validation) {
+            let lessons = teacher.lessons_for(validation)?;
+            held_out = held_out
+                .filter(|_| !lessons.goals().is_empty())
+                .map(|sampler| sampler.taught(Some(lessons)));
+        }
+        let sampler = sampler(dataset).taught(teacher.as_ref().map(Teacher::lessons));
         let samplers = (&sampler, held_out.as_ref());
         let (engine, note) = Engine::new(&hardware, &declare, samplers, seed)?;
         Ok(Self { engine, note, learner, sampler, held_out, data, discount, seed, step: 0 })

@@ -122,6 +122,7 @@ fn the_policys_gradient_is_that_of_its_loss() {
             steps: 30,
             discount: 0.9,
             radius: Some(0.1),
+            farthest: None,
         };
         assert_eq!((width, problem.goal_size), (9, 1));
         let mut parameters = Parameters::default();

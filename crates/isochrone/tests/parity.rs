@@ -65,6 +65,7 @@ impl Names {
             Rows::Future(_) => return "future".into(),
             Rows::Random => return "random".into(),
             Rows::Waypoint(..) => return "waypoint".into(),
+            Rows::Taught => return "taught".into(),
             Rows::Mixed(..) => ("mixed", &mut self.mixed),
             Rows::Ahead(..) => ("ahead", &mut self.ahead),
         };
@@ -87,6 +88,9 @@ impl Names {
             Column::Gap(rows) => format!("gap {}", self.rows(layout, rows)),
             Column::Reached(rows, goal, _) => {
                 format!("reached {} {}", self.rows(layout, rows), self.rows(layout, goal))
+            }
+            Column::Lesson(from, goal) => {
+                format!("lesson {} {}", self.rows(layout, from), self.rows(layout, goal))
             }
             Column::Noise(_) => {
                 self.noises += 1;
@@ -130,6 +134,7 @@ fn differences<T: Scalar>(case: &Case, allowed: f64) -> Vec<String> {
         steps,
         discount,
         radius: None,
+        farthest: Some(2.0),
     };
     let mut parameters = Parameters::default();
     let learner = config.algorithm.build(problem, &mut parameters).unwrap();

@@ -150,6 +150,7 @@ impl Case {
             steps: STEPS,
             discount: DISCOUNT,
             radius: None,
+            farthest: Some(5.0),
         }
     }
 
@@ -166,6 +167,7 @@ impl Case {
             ("network", format!("algorithm.network.hidden={hidden:?}")),
             ("head", format!("algorithm.head.latent={latent}")),
             ("latent", format!("algorithm.latent={latent}")),
+            ("teacher", format!("algorithm.teacher.goals={TAUGHT_GOALS}")),
         ] {
             if own.get(key).is_some() {
                 settings.push(value);
@@ -178,6 +180,9 @@ impl Case {
         Ok(if fits { descending } else { own })
     }
 }
+
+/// Goals that a teacher solves in random data: the updates are timed, not the teacher.
+const TAUGHT_GOALS: usize = 16;
 
 /// Random trajectories.
 pub struct BenchData {

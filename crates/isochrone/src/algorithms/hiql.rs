@@ -134,7 +134,11 @@ impl Hiql {
     /// How recorded steps are weighed.
     fn weights(&self) -> AdvantageWeights {
         let inverse_temperature = self.config.inverse_temperature;
-        AdvantageWeights { inverse_temperature, standardize: Standardize::None }
+        AdvantageWeights {
+            inverse_temperature,
+            standardize: Standardize::None,
+            limit: f64::INFINITY,
+        }
     }
 
     /// The policy that acts: the recorded action, on the way to a waypoint.

@@ -4,6 +4,7 @@
 //! It runs no loop, opens no file and logs nothing.
 
 mod actions;
+pub mod atlas;
 pub mod c_learning;
 pub mod cmd1;
 pub mod cmd2;
@@ -29,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::extraction::Extraction;
 use crate::model::Learned;
 use crate::nn::PolicyShape;
+use crate::teacher;
 
 /// What an algorithm must know of the data and the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,6 +47,8 @@ pub struct Problem {
     pub discount: f64,
     /// How near a goal counts as reached, where a world says so.
     pub radius: Option<f64>,
+    /// The nats beyond which a goal is out of reach, where a teacher says so.
+    pub farthest: Option<f64>,
 }
 
 impl Problem {
@@ -353,6 +357,7 @@ macro_rules! learners {
 }
 
 learners! {
+    Atlas, "atlas", atlas, "Distances solved in the data's own decision process, drawn as one map.";
     Cmd1, "cmd1", cmd1, "One step: a quasimetric inside a contrastive critic.";
     Cmd2, "cmd2", cmd2, "Two steps: a contrastive critic, distilled into a quasimetric.";
     Mqe, "mqe", mqe, "Multistep quasimetric estimation: backups over waypoints.";
@@ -390,6 +395,14 @@ impl Config {
         Ok(())
     }
 
+    /// How the teacher of this learner is made; none where it has none.
+    pub fn teacher(&self) -> Option<&teacher::Settings> {
+        match self {
+            Self::Atlas(config) => Some(&config.teacher),
+            _ => None,
+        }
+    }
+
     /// The phases of this learner, to read or replace; none where it is all one.
     pub fn phases_mut(&mut self) -> Option<&mut Phases> {
         self.choices_mut().phases_mut()
@@ -407,6 +420,7 @@ mod tests {
         steps: 10,
         discount: 0.9,
         radius: Some(0.1),
+        farthest: Some(2.0),
     };
 
     #[test]

@@ -19,6 +19,7 @@ mod inspect;
 mod large;
 #[cfg(feature = "parquet")]
 mod lerobot;
+mod lessons;
 mod memory;
 mod minari;
 mod normalization;
@@ -37,6 +38,7 @@ pub use even::Even;
 pub use features::Features;
 pub use format::Format;
 pub use inspect::{ColumnSummary, Inspection, Jumps, Lengths, SUSPICIOUS};
+pub use lessons::Lessons;
 pub use memory::{Memory, available, rounded};
 pub use normalization::{Normalization, Scaling};
 pub use raw::RawRows;

@@ -12,6 +12,7 @@ pub use laws::{End, First, GoalMix, Offsets, Waypoints};
 pub use layout::{Column, Layout, Rows, RowsId};
 
 use super::dataset::Dataset;
+use super::lessons::Lessons;
 use super::normalization::Normalization;
 use crate::error::Result;
 use crate::random::{Purpose, Stream, below, normals};
@@ -45,6 +46,8 @@ pub struct Sampler<'d> {
     cumulative: Vec<u32>,
     /// The same table for the ratio of waypoints; empty where none are drawn.
     waypoints: Vec<u32>,
+    /// What a teacher says; none where no column asks for it.
+    lessons: Option<Lessons>,
 }
 
 #[cfg(feature = "cuda")]
@@ -56,6 +59,7 @@ pub(crate) struct Tables<'a> {
     pub columns: &'a [Column],
     pub cumulative: &'a [u32],
     pub waypoints: &'a [u32],
+    pub lessons: Option<&'a Lessons>,
 }
 
 impl<'d> Sampler<'d> {
@@ -77,7 +81,17 @@ impl<'d> Sampler<'d> {
             dataset,
             normalization,
             layout,
+            lessons: None,
         }
+    }
+
+    /// The same sampler with what a teacher says of these data.
+    pub fn taught(self, lessons: Option<Lessons>) -> Self {
+        Self { lessons, ..self }
+    }
+
+    fn lessons(&self) -> &Lessons {
+        self.lessons.as_ref().expect("lessons, where a column asks for them")
     }
 
     #[cfg(feature = "cuda")]
@@ -89,6 +103,7 @@ impl<'d> Sampler<'d> {
             columns: &self.layout.columns,
             cumulative: &self.cumulative,
             waypoints: &self.waypoints,
+            lessons: self.lessons.as_ref(),
         }
     }
 
@@ -159,6 +174,10 @@ impl<'d> Sampler<'d> {
                 let target = low + below(words[0], high - low);
                 let ahead = self.waypoints.partition_point(|&end| end <= target) as u32;
                 (start + ahead).min(last)
+            }
+            Rows::Taught => {
+                let goals = self.lessons().goals();
+                goals[below(words[0], goals.len() as u32) as usize]
             }
             Rows::Ahead(steps, _) => (start + steps).min(self.bound(start, goal)),
         }
@@ -238,6 +257,12 @@ impl<'d> Sampler<'d> {
                 let rows = batch.rows[0].iter().zip(&batch.rows[choice.0]);
                 for (target, (&start, &row)) in numbers.iter_mut().zip(rows) {
                     *target = row.abs_diff(start) as f32;
+                }
+            }
+            Column::Lesson(from, goal) => {
+                let rows = batch.rows[from.0].iter().zip(&batch.rows[goal.0]);
+                for (target, (&from, &goal)) in numbers.iter_mut().zip(rows) {
+                    *target = self.lessons().nats(from, goal);
                 }
             }
             Column::Reached(from, goal, radius) => {

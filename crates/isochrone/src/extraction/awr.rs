@@ -24,6 +24,10 @@ pub struct Awr {
     pub standardize: Standardize,
     /// Where the policy's goals come from.
     pub goals: GoalMix,
+    /// Advantages are held to ± this, in the units of the critic: steps for `atlas` and `qrl`, nats or
+    /// values for others; left out, they are as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<f64>,
 }
 
 /// What a recorded action is compared with.
@@ -48,6 +52,7 @@ impl Default for Awr {
             baseline: Baseline::Policy,
             standardize: Standardize::Batch,
             goals: GoalMix::default(),
+            limit: None,
         }
     }
 }
@@ -80,6 +85,7 @@ impl Awr {
         let weights = AdvantageWeights {
             inverse_temperature: self.inverse_temperature,
             standardize: self.standardize,
+            limit: self.limit.unwrap_or(f64::INFINITY),
         };
         Some(program.advantage_regression(log_likelihood, baseline, taken, weights))
     }

@@ -2,13 +2,13 @@
 
 extern "C" __global__ void advantage_forward(const float* log, const float* baseline,
                                              const float* taken, float* out, float* weights,
-                                             int rows, float beta, int standardize,
+                                             int rows, float beta, int standardize, float limit,
                                              long long stride) {
     log = own(log, stride);
     weights = own(weights, stride);
     int first = threadIdx.x, step = blockDim.x;
     for (int at = first; at < rows; at += step)
-        weights[at] = own(baseline, stride)[at] - own(taken, stride)[at];
+        weights[at] = fminf(fmaxf(own(baseline, stride)[at] - own(taken, stride)[at], -limit), limit);
     if (standardize) {
         double sum = 0.0, squares = 0.0;
         for (int at = first; at < rows; at += step) sum += weights[at];

@@ -1,6 +1,7 @@
 //! −mean sg(w) · log π, w = min(exp(β A), 100): advantage-weighted regression.
 //!
-//! A = d(policy's way) − d(data's way), positive where the data's action is nearer to the goal. With
+//! A = d(policy's way) − d(data's way), positive where the data's action is nearer to the goal, held to
+//! ± a limit so that a few large ones do not drown the rest in the deviation. With
 //! standardization A is divided by its deviation over the batch and w by its mean.
 
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,8 @@ pub struct AdvantageWeights {
     pub inverse_temperature: f64,
     /// Whether the advantage is standardized.
     pub standardize: Standardize,
+    /// Advantages are held to ± this before anything else; infinite holds none.
+    pub limit: f64,
 }
 
 impl AdvantageWeights {
@@ -36,7 +39,7 @@ impl AdvantageWeights {
     fn write<T: Scalar>(&self, baseline: &[T], taken: &[T], weights: &mut [T]) {
         let count = weights.len() as f64;
         for ((weight, &baseline), &taken) in weights.iter_mut().zip(baseline).zip(taken) {
-            *weight = baseline - taken;
+            *weight = (baseline - taken).at_least(T::of(-self.limit)).at_most(T::of(self.limit));
         }
         if self.standardize == Standardize::Batch {
             let mean = weights.iter().map(|w| w.wide()).sum::<f64>() / count;
@@ -110,6 +113,7 @@ impl Kernels for Regression {
             Argument::size(self.rows),
             Argument::Float(self.weights.inverse_temperature as f32),
             Argument::Int(standardize.into()),
+            Argument::Float(self.weights.limit as f32),
         ];
         queue.launch("advantage_forward", Grid::one(512), &arguments);
     }
@@ -150,7 +154,7 @@ mod tests {
     #[test]
     fn the_loss_has_the_gradient_of_its_formula() {
         for standardize in [Standardize::None, Standardize::Batch] {
-            let weights = AdvantageWeights { inverse_temperature: 3.0, standardize };
+            let weights = AdvantageWeights { inverse_temperature: 3.0, standardize, limit: 0.4 };
             Bench::new(&[(5, 1)]).holding(&[(5, 1), (5, 1)]).check(|program, values| {
                 program.advantage_regression(values[0], values[1], values[2], weights)
             });
@@ -159,7 +163,11 @@ mod tests {
 
     #[test]
     fn nearer_actions_weigh_more_and_weights_are_capped() {
-        let plain = AdvantageWeights { inverse_temperature: 1.0, standardize: Standardize::None };
+        let plain = AdvantageWeights {
+            inverse_temperature: 1.0,
+            standardize: Standardize::None,
+            limit: f64::INFINITY,
+        };
         let mut weights = [0.0f64; 3];
         plain.write(&[2.0, 2.0, 100.0], &[1.0, 3.0, 0.0], &mut weights);
         assert!((weights[0] - 1.0f64.exp()).abs() < 1e-12);
@@ -174,7 +182,7 @@ mod tests {
     #[test]
     fn no_gradient_flows_into_the_weights() {
         for standardize in [Standardize::None, Standardize::Batch] {
-            let weights = AdvantageWeights { inverse_temperature: 3.0, standardize };
+            let weights = AdvantageWeights { inverse_temperature: 3.0, standardize, limit: 0.4 };
             let gradients = Bench::new(&[(5, 1); 3]).gradients(|program, values| {
                 program.advantage_regression(values[0], values[1], values[2], weights)
             });

@@ -8,8 +8,8 @@ use crate::engine::{
 };
 use crate::ops::{
     Activation, AdvantageWeights, Backup, Bootstrap, DeepNorm, DifferenceHead, Directions,
-    Extremum, Iqe, Linear, Mrn, Multiplier, Norm, PqeLh, Push, Scale, Standardize, Targets, Term,
-    WideNorm,
+    Extremum, Fit, Iqe, Linear, Mrn, Multiplier, Norm, PqeLh, Push, Scale, Standardize, Targets,
+    Term, WideNorm,
 };
 
 pub(crate) const BATCH: usize = 24;
@@ -150,8 +150,11 @@ impl Bench {
         let joined = self.program.join(&[clipped, sample, mean, clipped, statistics]);
         let constant = self.program.gaussian(mean, action, 0.5);
         let squashed = self.program.tanh_gaussian(statistics, action);
-        let weights =
-            AdvantageWeights { inverse_temperature: 3.0, standardize: Standardize::Batch };
+        let weights = AdvantageWeights {
+            inverse_temperature: 3.0,
+            standardize: Standardize::Batch,
+            limit: 0.4,
+        };
         let loss = self.program.advantage_regression(constant, squashed, squashed, weights);
         for value in [joined, constant, squashed, loss] {
             self.use_up(value);
@@ -180,6 +183,7 @@ impl Bench {
             self.program.expectile(one, target, other, 0.9),
             self.program.squared_error(other, target),
             self.program.closeness(one),
+            self.program.fit(Fit { power: 0.5, unit: 0.1 }, one, target),
             self.program.hinge(one, 0.2),
             self.program.push(Push { offset: 2.0, scale: 3.0 }, one),
             self.program.recursive_classification(one, other, sum, 0.9),

@@ -26,14 +26,14 @@ fn tuned(world: World, algorithm: &str) -> Option<&'static str> {
         World::Pinwheel | World::PinwheelShortcut => tuned!(
             "pinwheel",
             algorithm,
-            "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
+            "atlas" "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
             "crl-nce" "cmd1-awr" "mqe-ddpg-bc" "qrl-ddpg-bc" "crl-awr" "tmd-awr" "gciql-awr" "ddpg-awr"
             "c-learning-awr"
         ),
         World::Roads => tuned!(
             "roads",
             algorithm,
-            "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
+            "atlas" "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
         ),
         World::Maze(_) => None,
     }

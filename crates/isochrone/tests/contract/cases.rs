@@ -94,7 +94,11 @@ const SHARED: [&str; 8] = [
 ];
 
 /// Choices of one learner.
-const OWN: [(&str, &str); 26] = [
+const OWN: [(&str, &str); 30] = [
+    ("atlas", "algorithm.extraction.name=ddpg-bc"),
+    ("atlas", "algorithm.teacher.kinds.by=displacement algorithm.teacher.goals=9"),
+    ("atlas", "algorithm.teacher={place=[1],confidence=0}"),
+    ("atlas", WITHOUT_ACTIONS),
     ("cmd1", "data.policy_goal=[1]"),
     ("cmd1", "algorithm.variant=forward"),
     ("cmd1", "algorithm.variant=backward algorithm.goal_action=rolled"),

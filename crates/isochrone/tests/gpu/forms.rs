@@ -171,7 +171,7 @@ pub fn by_row() -> Vec<Case> {
     }
     for standardize in [Standardize::None, Standardize::Batch] {
         all.push(case(format!("advantage {standardize:?}"), &[1, 1, 1], &[], move |p, x, _| {
-            let weights = AdvantageWeights { inverse_temperature: 1.0, standardize };
+            let weights = AdvantageWeights { inverse_temperature: 1.0, standardize, limit: 0.5 };
             p.advantage_regression(x[0], x[1], x[2], weights)
         }));
     }

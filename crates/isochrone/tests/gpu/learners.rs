@@ -4,6 +4,7 @@ use isochrone::algorithms::{Algorithm, Config, Problem};
 use isochrone::data::sampler::Sampler;
 use isochrone::data::{Dataset, Normalization, Scaling};
 use isochrone::engine::{ArenaId, CudaExecutor, Executor, Parameters, Precision, Program, Threads};
+use isochrone::teacher::{Teacher, Terms};
 
 use crate::{apart, gpu, walks};
 
@@ -12,16 +13,22 @@ const STEPS: u64 = 1000;
 const PART: u64 = 100;
 const BATCH: usize = 64;
 
-fn declared(config: &Config, data: &Dataset) -> Program<f32> {
+fn declared(config: &Config, data: &Dataset, farthest: Option<f64>) -> Program<f32> {
     let (state_size, action_size) = (data.state_size(), data.action_size());
     let mut parameters = Parameters::default();
     let (steps, discount, radius) = (STEPS, 0.95, Some(0.3));
-    let problem =
-        Problem { state_size, goal_size: state_size, action_size, steps, discount, radius };
+    let goal_size = state_size;
+    let problem = Problem { state_size, goal_size, action_size, steps, discount, radius, farthest };
     let learner = config.fitted(data).unwrap().build(problem, &mut parameters).unwrap();
     let mut program = Program::new(parameters, BATCH, state_size, action_size);
     learner.declare(&mut program);
     program
+}
+
+/// The teacher of a learner that has one.
+fn teacher(config: &Config, data: &Dataset) -> Option<Teacher> {
+    let terms = Terms { discount: 0.95, radius: Some(0.3), policy_goal: &[], seed: 0 };
+    config.teacher().map(|settings| Teacher::new(data, settings, terms, &|_, _| {}).unwrap())
 }
 
 /// What a run leaves behind: the parameters after its first part, all numbers at the end, and the
@@ -110,8 +117,10 @@ fn agrees(name: &str) {
     let data = walks(20000, 6, 2);
     let norm = Normalization::fit(&data, Scaling::Standard).unwrap();
     let config = Config::named(name).unwrap();
-    let program = || declared(&config, &data);
-    let sampler = Sampler::new(&data, &norm, program().layout().clone(), 0.95);
+    let teacher = teacher(&config, &data);
+    let program = || declared(&config, &data, teacher.as_ref().map(Teacher::farthest));
+    let sampler = Sampler::new(&data, &norm, program().layout().clone(), 0.95)
+        .taught(teacher.as_ref().map(Teacher::lessons));
     let executor = |precision, seeds: &[u64]| {
         CudaExecutor::new(program(), (&gpu, precision), (&sampler, None), seeds).unwrap()
     };
@@ -138,7 +147,7 @@ fn an_update_reads_the_numbers_that_were_set_just_before() {
     let Some((gpu, _turn)) = gpu() else { return };
     let data = walks(4000, 6, 2);
     let norm = Normalization::fit(&data, Scaling::Standard).unwrap();
-    let program = declared(&Config::named("cmd1").unwrap(), &data);
+    let program = declared(&Config::named("cmd1").unwrap(), &data, None);
     let sampler = Sampler::new(&data, &norm, program.layout().clone(), 0.95);
     let device = (&gpu, Precision::Tf32);
     let mut executor = CudaExecutor::new(program, device, (&sampler, None), &[4, 5]).unwrap();
@@ -176,6 +185,7 @@ macro_rules! learners {
 }
 
 learners! {
+    atlas_agrees_repeats_and_resumes: "atlas",
     cmd1_agrees_repeats_and_resumes: "cmd1",
     cmd2_agrees_repeats_and_resumes: "cmd2",
     mqe_agrees_repeats_and_resumes: "mqe",

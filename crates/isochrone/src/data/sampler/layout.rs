@@ -17,6 +17,8 @@ pub enum Rows {
     Random,
     /// A row between the start and a goal declared before, as [`Waypoints`] says.
     Waypoint(Waypoints, RowsId),
+    /// Uniform over the rows that a teacher's lessons have as goals.
+    Taught,
     /// So many rows after the start, not past its trajectory's end, nor past a goal that is given
     /// and lies ahead in the same trajectory.
     Ahead(u32, Option<RowsId>),
@@ -51,6 +53,9 @@ pub enum Column {
     Noise(usize),
     /// How many rows after the start these rows stand, in the same trajectory.
     Gap(RowsId),
+    /// What a teacher says of the way from the first rows to the second, which are [`Rows::Taught`]:
+    /// nats, or below 0 where no way leads and the pair is at least so far apart.
+    Lesson(RowsId, RowsId),
     /// 1 where the first rows are the second, or lie within the radius of them; else 0.
     Reached(RowsId, RowsId, Option<f32>),
 }
@@ -109,7 +114,7 @@ impl Layout {
             Column::State(_) => state_size,
             Column::Action(_) | Column::PermutedAction(..) | Column::RolledAction(_) => action_size,
             Column::Noise(width) | Column::Goal(_, width) => width,
-            Column::Gap(_) | Column::Reached(..) => 1,
+            Column::Gap(_) | Column::Reached(..) | Column::Lesson(..) => 1,
         }
     }
 }

@@ -5,17 +5,20 @@
 struct Data {
     const float *seen, *goals, *states, *actions;
     const u32 *last_rows, *starts, *cumulative, *waypoints;
-    u32 rows, start_count, table, waypoint_table, state_size, evened;
+    const u32 *lesson_goals, *lesson_owners, *lesson_columns;
+    const float* lesson_nats;
+    u32 rows, start_count, table, waypoint_table, state_size, evened, lesson_goal_count, landmarks;
 };
 
-// Kinds: 0 start, 1 next, 2 future, 3 mixed, 4 random, 5 waypoint, 6 ahead. `goal` is the choice
+// Kinds: 0 start, 1 next, 2 future, 3 mixed, 4 random, 5 waypoint, 6 ahead, 7 taught. `goal` is the choice
 // whose row is the goal, `depth` how many goals stand behind each other.
 struct Choice {
     u32 kind, from_one, clip, steps, goal, depth;
     double current, future, both, successor;
 };
 
-// Kinds: 0 state, 1 action, 2 permuted action, 3 rolled action, 4 noise, 5 gap, 6 reached, 7 goal.
+// Kinds: 0 state, 1 action, 2 permuted action, 3 rolled action, 4 noise, 5 gap, 6 reached, 7 goal,
+// 8 lesson.
 // `out` is the place of the column in a replica's memory.
 struct Filler {
     u32 kind, choice, width, purpose;
@@ -91,6 +94,7 @@ __device__ u32 drawn_row(const Data* data, const Choice* law, u32 start, u32 goa
             if (unit(drawn.y) < law->successor) return start + 1;
             return waypoint_row(data, start, max(bound, start + 1), drawn.x);
         case 6: return min(start + law->steps, bound);
+        case 7: return data->lesson_goals[__umulhi(drawn.x, data->lesson_goal_count)];
     }
     return start;
 }
@@ -170,6 +174,12 @@ extern "C" __global__ void sampler_gather(const Data* data, const Filler* filler
     if (filler->kind == 6) {
         u32 goal = drawn[filler->other * size + place];
         out[at] = reached(data, chosen[place], goal, filler->within) ? 1.0f : 0.0f;
+        return;
+    }
+    if (filler->kind == 8) {
+        u32 goal = drawn[filler->other * size + place];
+        u64 column = data->lesson_columns[data->lesson_owners[goal]];
+        out[at] = data->lesson_nats[column * data->landmarks + data->lesson_owners[chosen[place]]];
         return;
     }
     if (filler->kind == 0 || filler->kind == 7) {

@@ -21,12 +21,18 @@ struct Data {
     starts: u64,
     cumulative: u64,
     waypoints: u64,
+    lesson_goals: u64,
+    lesson_owners: u64,
+    lesson_columns: u64,
+    lesson_nats: u64,
     rows: u32,
     start_count: u32,
     table: u32,
     waypoint_table: u32,
     state_size: u32,
     evened: u32,
+    lesson_goal_count: u32,
+    landmarks: u32,
 }
 
 /// What `sampler.cu` calls `Choice`.
@@ -72,6 +78,7 @@ impl Choice {
             },
             Rows::Random => Self { kind: 4, ..plain },
             Rows::Waypoint(law, goal) => Self { kind: 5, successor: law.successor, ..after(goal) },
+            Rows::Taught => Self { kind: 7, ..plain },
             Rows::Ahead(steps, goal) => Self { kind: 6, steps, ..goal.map_or(plain, after) },
         }
     }
@@ -247,12 +254,19 @@ fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<DeviceMem
     let compared = |column: &Column| matches!(column, Column::Reached(_, _, Some(_)));
     let states = if tables.columns.iter().any(compared) { dataset.states() } else { &[] };
     let goals = goals(tables);
+    let lesson_goals = tables.lessons.map_or(&[][..], |lessons| lessons.goals());
+    let (owners, columns, nats) =
+        tables.lessons.map_or((&[][..], &[][..], &[][..]), |lessons| lessons.tables());
     let numbers = dataset.rows() * tables.normalization.width()
         + states.len()
         + dataset.actions().len()
         + last_rows.len()
         + starts.len()
-        + goals.len();
+        + goals.len()
+        + lesson_goals.len()
+        + owners.len()
+        + columns.len()
+        + nats.len();
     machine.has_room(4 * numbers)?;
     let held = vec![
         machine.filled(&seen(tables))?,
@@ -263,6 +277,10 @@ fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<DeviceMem
         machine.filled(&starts)?,
         machine.filled(tables.cumulative)?,
         machine.filled(tables.waypoints)?,
+        machine.filled(lesson_goals)?,
+        machine.filled(owners)?,
+        machine.filled(columns)?,
+        machine.filled(nats)?,
     ];
     let address = |at: usize| -> u64 { held[at].address };
     let data = Data {
@@ -274,12 +292,18 @@ fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<DeviceMem
         starts: address(5),
         cumulative: address(6),
         waypoints: address(7),
+        lesson_goals: address(8),
+        lesson_owners: address(9),
+        lesson_columns: address(10),
+        lesson_nats: address(11),
         rows: dataset.rows() as u32,
         start_count: starts.len() as u32,
         table: tables.cumulative.len() as u32,
         waypoint_table: tables.waypoints.len() as u32,
         state_size: dataset.state_size() as u32,
         evened: dataset.is_evened().into(),
+        lesson_goal_count: lesson_goals.len() as u32,
+        landmarks: columns.len() as u32,
     };
     Ok((data, held))
 }
@@ -326,11 +350,13 @@ fn fillers(tables: &Tables<'_>, batches: &Batches) -> Vec<Filler> {
             Column::Gap(choice) => (5, choice.place(), 1),
             Column::Reached(choice, _, _) => (6, choice.place(), 1),
             Column::Goal(choice, width) => (7, choice.place(), width),
+            Column::Lesson(choice, _) => (8, choice.place(), 1),
         };
         let (other, within) = match *column {
             Column::Reached(_, goal, radius) => {
                 (goal.place(), radius.map_or(-1.0, |radius| radius * radius))
             }
+            Column::Lesson(_, goal) => (goal.place(), -1.0),
             _ => (0, -1.0),
         };
         Filler {
