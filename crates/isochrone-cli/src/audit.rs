@@ -9,7 +9,7 @@ use isochrone::tabular::steps;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
-use crate::opened::{OpenRun, sampled};
+use crate::opened::{data_of, open_run, sampled};
 use crate::output::{Bars, say, say_json};
 use crate::wording;
 
@@ -79,7 +79,7 @@ fn open(arguments: &Audit) -> Result<(Model, String, Source)> {
         let data = DataConfig { source: name.clone(), ..DataConfig::default() };
         let source = sampled(run::open_source(&data)?)?;
         let model =
-            if subject.is_dir() { OpenRun::new(subject)?.model } else { run::open_model(subject)? };
+            if subject.is_dir() { open_run(subject)?.model } else { run::open_model(subject)? };
         return Ok((model, name.clone(), source));
     }
     if subject.is_file() {
@@ -87,8 +87,8 @@ fn open(arguments: &Audit) -> Result<(Model, String, Source)> {
             .in_file(subject)
             .hint("name data with `--data FILE.npz`, or the run's folder instead of the model"));
     }
-    let opened = OpenRun::new(subject)?;
-    let source = opened.source()?;
+    let opened = open_run(subject)?;
+    let source = data_of(&opened)?;
     Ok((opened.model, opened.config.data.source, source))
 }
 

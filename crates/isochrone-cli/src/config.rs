@@ -1,19 +1,19 @@
-//! `isochrone config`: prints every key with its default, ready to be saved and changed.
+//! `isochrone config`: prints every key with its meaning and default, ready to be saved and changed.
 
-use isochrone::Result;
 use isochrone::run::RunConfig;
+use isochrone::{Result, algorithms};
 
 use crate::output::{say, say_json};
 use crate::train::text;
 
-/// Prints every key with its default.
+/// Prints every key with its meaning and its default.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   isochrone config --algorithm cmd2 > my.toml
   isochrone train my.toml")]
 pub struct Config {
     /// The learner whose keys are printed
-    #[arg(long, short, default_value = "cmd1")]
+    #[arg(long, short, default_value = algorithms::Config::DEFAULT)]
     algorithm: String,
     /// Changes one key, e.g. --set train.steps=5000
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -28,5 +28,5 @@ pub fn run(arguments: &Config) -> Result<()> {
     let mut overrides = vec![text("algorithm.name", &arguments.algorithm)?];
     overrides.extend(arguments.overrides.iter().cloned());
     let config = RunConfig::parse("", &overrides)?;
-    if arguments.json { say_json(&config) } else { say(config.to_toml()?.trim_end()) }
+    if arguments.json { say_json(&config) } else { say(config.explained()?.trim_end()) }
 }

@@ -8,16 +8,19 @@ use isochrone::engine::{Hardware, Threads};
 use isochrone::evaluate::{Audit, Success};
 use isochrone::model::Model;
 use isochrone::report::{Panel, pictures as draw};
-use isochrone::run::{self, Origin, RunConfig, Source};
+use isochrone::run::files::{METRICS, MODEL};
+use isochrone::run::{self, RunConfig, Source};
 use isochrone::simulate::{World, pinwheel};
 use isochrone::{Error, Result, ledger};
 use serde::Serialize;
 
 use crate::examiner::{Against, Examiner, Steering};
+use crate::flags::thread_count;
 use crate::output::{Bars, say, say_json};
 use crate::pictures::Plane;
 use crate::signals::Signals;
-use crate::{train, wording};
+use crate::training::{REPORT_EVERY, Workshop, train_all};
+use crate::wording;
 
 /// The two learners, each in a folder of its name.
 const LEARNERS: [&str; 2] = ["cmd2", "cmd1"];
@@ -89,7 +92,7 @@ struct Training {
 
 /// Runs the command.
 pub fn run(arguments: &Demo) -> Result<()> {
-    let threads = train::thread_count(arguments.threads)?;
+    let threads = thread_count(arguments.threads)?;
     let jobs = jobs(arguments)?;
     let [(config, _), ..] = &jobs[..] else { return Ok(()) };
     let source = run::open_source(&config.data)?;
@@ -115,7 +118,7 @@ pub fn run(arguments: &Demo) -> Result<()> {
         return Err(Error::Interrupted(signal));
     }
     let (checked, mut wrote) = checked?;
-    wrote.extend(jobs.iter().map(|(_, folder)| folder.join("model.safetensors")));
+    wrote.extend(jobs.iter().map(|(_, folder)| folder.join(MODEL)));
     wrote.push(arguments.out.join("summary.json"));
     let learners = checked.into_iter().zip(training).zip(&jobs);
     let learners =
@@ -136,9 +139,12 @@ fn name(folder: &Path) -> String {
 
 fn jobs(arguments: &Demo) -> Result<Vec<(RunConfig, PathBuf)>> {
     let job = |name: &&str| {
-        let preset = run::preset(World::Pinwheel, name, None);
-        let config = RunConfig::parse(preset, &[format!("seed={}", arguments.seed)])?;
-        Ok((config, arguments.out.join(name)))
+        let settings = [
+            format!("data.source=\"{}\"", World::Pinwheel),
+            format!("algorithm.name=\"{name}\""),
+            format!("seed={}", arguments.seed),
+        ];
+        Ok((run::tuned(&settings)?, arguments.out.join(name)))
     };
     LEARNERS.iter().map(job).collect()
 }
@@ -152,17 +158,13 @@ fn learn(
 ) -> Result<(Vec<Model>, bool)> {
     let complete = |(config, folder): &&(RunConfig, PathBuf)| {
         let same = run::read_config(folder).and_then(|old| old.differences(config));
-        folder.join("model.safetensors").exists() && same.is_ok_and(|keys| keys.is_empty())
+        folder.join(MODEL).exists() && same.is_ok_and(|keys| keys.is_empty())
     };
     let left: Vec<_> = jobs.iter().filter(|job| !complete(job)).cloned().collect();
     if !left.is_empty() {
-        let results = train::train_all(
-            &left,
-            source,
-            &Origin::default(),
-            (&Hardware::default(), threads),
-            signals,
-        )?;
+        let hardware = &Hardware::default();
+        let workshop = Workshop { hardware, threads, report_every: REPORT_EVERY, signals };
+        let results = train_all(&left, source, &workshop)?;
         for result in results {
             result?;
         }
@@ -212,7 +214,7 @@ fn check(
     let answers = answers.into_iter().collect::<Result<Vec<_>>>()?;
     let (checked, panels): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
     let Some(plane) = Plane::of(source) else { return Ok((checked, Vec::new())) };
-    let referee = examiner.referee().map(|referee| (referee, config.discount()));
+    let referee = examiner.referee().map(|referee| (referee, source.discount(config)));
     let panels = panels.into_iter().flatten().collect();
     let picture = plane.isochrones(panels, crate::pictures::PINWHEEL, referee)?;
     let target = out.join("isochrones");
@@ -249,7 +251,7 @@ impl Facts {
             trajectories: dataset.trajectories(),
             steps: dataset.rows() - dataset.trajectories(),
             families: world.map_or(0, |opened| opened.family_names.len()),
-            discount: config.discount(),
+            discount: source.discount(config),
             horizon: world.map_or(0, |opened| opened.environment.horizon()),
         }
     }
@@ -269,7 +271,7 @@ impl Training {
     /// Reads what the run in `folder` wrote down.
     fn of(config: &RunConfig, folder: &Path) -> Result<Self> {
         let seconds = run::update_seconds(folder)?;
-        let losses = ledger::read(&folder.join("metrics.csv"))?.column("training/critic/loss");
+        let losses = ledger::read(&folder.join(METRICS))?.column("training/critic/loss");
         let critic = losses.and_then(|losses| losses.into_iter().rfind(|loss| loss.is_finite()));
         let updates = config.train.steps;
         Ok(Self { updates, seconds, updates_per_second: updates as f64 / seconds, critic })

@@ -6,11 +6,12 @@ use isochrone::evaluate::{Audit, OverTraining, Success};
 use isochrone::model::Model;
 use isochrone::plan::Graph;
 use isochrone::report::pictures as draw;
+use isochrone::run::OpenRun;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::examiner::{Against, Examiner, Steering};
-use crate::opened::{OpenRun, seed_folders};
+use crate::opened::{data_of, open_run, seed_folders};
 use crate::output::{Bars, say, say_json};
 use crate::pictures::{self, Plane};
 use crate::routes::routes;
@@ -82,12 +83,12 @@ pub fn run(arguments: &Evaluate) -> Result<()> {
 }
 
 fn one(arguments: &Evaluate) -> Result<Evaluation> {
-    let opened = OpenRun::new(&arguments.run)?;
+    let opened = open_run(&arguments.run)?;
     if arguments.control.is_some() {
         // Complains before the long work where nobody can steer.
-        opened.model.act(&[], &[], &mut []).map_err(|error| error.in_file(&opened.folder))?;
+        opened.model.need_policy().map_err(|error| error.in_file(&opened.folder))?;
     }
-    let source = opened.source()?;
+    let source = data_of(&opened)?;
     let examiner = Examiner::new(&opened.config, &source)?;
     let mut measured = measure(&opened, &examiner, arguments.control)?;
     if !arguments.no_pictures {
@@ -145,7 +146,7 @@ fn measure<'m>(
         algorithm: config.algorithm.name().to_owned(),
         source: source.clone(),
         seed: config.seed,
-        updates: config.train.steps,
+        updates: opened.step,
         control: steering,
         success,
         over_training: wording::over_training(config, &opened.folder)?,
@@ -206,7 +207,7 @@ fn both(drawn: &[PathBuf]) -> Vec<PathBuf> {
 fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
     let bar = Bars::new().bar("evaluate", folders.len() as u64);
     let opened = complete_seeds(folders)?;
-    let source = opened[0].source()?;
+    let source = data_of(&opened[0])?;
     let examiner = Examiner::new(&opened[0].config, &source)?;
     let mut evaluations = Vec::new();
     for one in &opened {
@@ -225,7 +226,14 @@ fn complete_seeds(folders: &[PathBuf]) -> Result<Vec<OpenRun>> {
     let (mut opened, mut left_out) = (Vec::<OpenRun>::new(), Vec::new());
     for folder in folders {
         match OpenRun::new(folder) {
-            Ok(one) => opened.push(one),
+            Ok(one) if one.is_complete() => opened.push(one),
+            Ok(one) => left_out.push(
+                Error::input(format!(
+                    "not complete: step {} of {}",
+                    one.step, one.config.train.steps
+                ))
+                .in_file(folder),
+            ),
             Err(error) => left_out.push(error),
         }
     }

@@ -7,7 +7,7 @@ use isochrone::evaluate::{
 };
 use isochrone::model::Model;
 use isochrone::plan::{Ball, Graph, Greedy};
-use isochrone::run::{self, Opened, RunConfig, Source};
+use isochrone::run::{self, RecordedWorld, RunConfig, Source};
 use isochrone::simulate::referee::Columns;
 use isochrone::simulate::{Outcome, Paths, Task};
 use isochrone::tabular::steps;
@@ -119,7 +119,7 @@ impl<'a> Examiner<'a> {
         let seed = config.evaluation.seed;
         let pinwheel = source.world.as_ref().and_then(|opened| opened.world.pinwheel());
         let referee = pinwheel.map(|world| {
-            let referee = Columns::new(&world, &source.dataset, config.discount())?;
+            let referee = Columns::new(&world, &source.dataset, source.discount(config))?;
             let judged = referee_pairs(&referee, &source.dataset, seed, GOALS, STARTS);
             Ok::<_, Error>((referee, judged))
         });
@@ -138,7 +138,7 @@ impl<'a> Examiner<'a> {
     }
 
     /// The world, where there is one.
-    pub fn world(&self) -> Option<&'a Opened> {
+    pub fn world(&self) -> Option<&'a RecordedWorld> {
         self.source.world.as_ref()
     }
 

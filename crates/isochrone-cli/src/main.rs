@@ -9,6 +9,7 @@ mod demo;
 mod evaluate;
 mod exact;
 mod examiner;
+mod flags;
 mod generate;
 mod opened;
 mod output;
@@ -19,6 +20,7 @@ mod runs;
 mod seeds;
 mod signals;
 mod train;
+mod training;
 mod wording;
 
 use std::io::Write;

@@ -14,6 +14,7 @@ use isochrone::report::{
     CalibrationChart, Curves, DistanceField, Families, Isochrones, Panel, Series, Spread,
 };
 use isochrone::run::Source;
+use isochrone::run::files::{EVALUATION, METRICS};
 use isochrone::simulate::pinwheel;
 use isochrone::simulate::referee::{Columns, pinwheel::CELL};
 use isochrone::tabular::steps;
@@ -103,7 +104,7 @@ impl<'a> Plane<'a> {
             .filter(|(_, known)| **known)
             .map(|(point, _)| *point)
             .collect();
-        let mut answers = steps_to(model, asked.as_flattened(), &goal).into_iter();
+        let mut answers = steps_to(model, asked.as_flattened(), &goal)?.into_iter();
         let mut known = known.into_iter();
         self.field(|_| match known.next() {
             Some(true) => answers.next().unwrap_or(f32::NAN),
@@ -279,7 +280,7 @@ pub fn curves(folders: &[&Path], name: &str) -> Result<Option<Curves>> {
         ("all pairs", "evaluation/overall_success"),
         ("stitched pairs", "evaluation/stitched_success"),
     ];
-    let measured = collect(folders, "evaluation.csv", &success, 100.0)?;
+    let measured = collect(folders, EVALUATION, &success, 100.0)?;
     if measured.iter().any(|series| series.steps.len() > 1) {
         let caption = "Share of the evaluation's tasks whose goal the policy reached.";
         return Ok(Some(chart(format!("Success of {name}"), caption, "success (%)", measured)));
@@ -288,7 +289,7 @@ pub fn curves(folders: &[&Path], name: &str) -> Result<Option<Curves>> {
         ("critic, training", "training/critic/loss"),
         ("critic, held out", "validation/critic/loss"),
     ];
-    let losses = collect(folders, "metrics.csv", &losses, 1.0)?;
+    let losses = collect(folders, METRICS, &losses, 1.0)?;
     let caption = "Contrastive loss of single batches while the critic learned.";
     let drawn = !losses.is_empty();
     Ok(drawn.then(|| chart(format!("Loss of {name}"), caption, "loss (nats)", losses)))

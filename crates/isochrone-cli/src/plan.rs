@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use isochrone::data::Dataset;
 use isochrone::plan::{Path, PathEnding};
 use isochrone::report::pictures;
-use isochrone::run::Source;
+use isochrone::run::{OpenRun, Source};
 use isochrone::simulate::referee::Columns;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
-use crate::opened::OpenRun;
+use crate::opened::{data_of, open_run};
 use crate::output::{Bars, say, say_json};
 use crate::pictures::{Ends, Plane};
 use crate::{examiner, wording};
@@ -107,12 +107,12 @@ pub fn run(arguments: &Plan) -> Result<()> {
 }
 
 fn plan(arguments: &Plan) -> Result<Report> {
-    let opened = OpenRun::new(&arguments.run)?;
+    let opened = open_run(&arguments.run)?;
     let model = &opened.model;
     let size = model.shape().state_size;
     let start = coordinates("start", &arguments.start, size)?;
     let goal = coordinates("goal", &arguments.goal, size)?;
-    let source = opened.source()?;
+    let source = data_of(&opened)?;
     let (start, start_filled) = completed(start, &source.dataset)?;
     let (goal, goal_filled) = completed(goal, &source.dataset)?;
     let graph = opened.config.graph(model, &source.dataset)?;
@@ -120,7 +120,7 @@ fn plan(arguments: &Plan) -> Result<Report> {
         Planner::Graph => graph.path(&start, &goal)?,
         Planner::Greedy => examiner::greedy(model, &source, &graph)?.path(&start, &goal)?,
     };
-    let goals = goal.repeat(path.states.len());
+    let left = model.steps(&path.states.concat(), &goal)?;
     let families = source.world.as_ref();
     let borrow = |&trajectory: &usize| Borrowed {
         trajectory,
@@ -134,7 +134,7 @@ fn plan(arguments: &Plan) -> Result<Report> {
         planner: arguments.planner,
         start: End::new(start, path.novelty.start, start_filled),
         goal: End::new(goal, path.novelty.goal, goal_filled),
-        left: model.steps(&path.states.concat(), &goals),
+        left,
         borrowed: path.trajectories.iter().map(borrow).collect(),
         path,
         pictures,

@@ -119,7 +119,7 @@ impl MapSource<'_> {
             }
             0.0
         })?;
-        let mut steps = steps_to(self.model, &states, goal).into_iter();
+        let mut steps = steps_to(self.model, &states, goal)?.into_iter();
         field(&mut |point| {
             if free(point) { steps.next().unwrap_or(f32::NAN) } else { f32::NAN }
         })

@@ -1,32 +1,35 @@
 //! `isochrone train`: learns a distance and a policy from a file, a world or a config.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use indicatif::ProgressBar;
 use isochrone::algorithms::{self, Phases};
-use isochrone::engine::{Hardware, Seeds, Threads};
 use isochrone::evaluate::{OverTraining, Success};
-use isochrone::run::{self, Finished, Observer, Origin, RunConfig, Source};
+use isochrone::run::files::{CONFIG, MODEL};
+use isochrone::run::{self, Finished, RunConfig};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
-use crate::output::{Bars, say, say_json};
+use crate::flags::{hardware, seed, thread_count};
+use crate::opened::seed_folders;
+use crate::output::{say, say_json};
 use crate::signals::Signals;
+use crate::training::{REPORT_EVERY, Workshop, train_all};
 use crate::wording;
 
 /// Learns a distance and a policy.
 ///
-/// The same command in the same folder goes on where it stopped.
+/// The same command in the same folder resumes where it stopped. With more `train.steps`, or with
+/// --more, a complete run continues: schedules and phases then span all updates, old and new.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   isochrone train pinwheel
   isochrone train my-logs.npz --algorithm cmd2 --set train.steps=50000
-  isochrone train configs/pinwheel-cmd1.toml --seeds 4
+  isochrone train runs/pinwheel-cmd1/config.toml --seeds 4 --out runs/four
+  isochrone train --out runs/pinwheel-cmd1 --more 5000
   isochrone train --from runs/pinwheel-cmd1 --extraction awr --out runs/again")]
 pub struct Train {
-    /// An .npz file, the name of a world, or a config (.toml); with --from, the old run's
+    /// A file of trajectories, the name of a world, or a config (.toml); left out, the run in --out
+    /// or that of --from
     pub source: Option<String>,
     /// The learner
     #[arg(long, short, help = learners())]
@@ -34,27 +37,34 @@ pub struct Train {
     /// Changes one key of the config, e.g. --set train.steps=5000
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
-    /// Where the run is kept [default: runs/SOURCE-ALGORITHM]
+    /// The run's folder [default: runs/SOURCE-ALGORITHM]
     #[arg(long, short)]
     pub out: Option<PathBuf>,
     /// The seed of the run
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true, value_parser = seed)]
     pub seed: Option<u64>,
     /// Trains so many seeds, each in its own folder, counted up from the seed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub seeds: Option<u64>,
+    /// Trains the complete run in --out for N more updates; one that was stopped is completed first
+    #[arg(long, value_name = "N", requires = "out")]
+    #[arg(conflicts_with_all = ["source", "algorithm", "overrides", "seed", "seeds", "from", "extraction"])]
+    pub more: Option<u64>,
     /// Threads to use [default: all cores]
     #[arg(long, short)]
     pub threads: Option<usize>,
     /// Where updates run: auto, cpu or cuda:N; auto takes a GPU where there is one
     #[arg(long, default_value = "cpu")]
     pub device: String,
-    /// Takes the distance of this run as it is and learns a new policy from it
+    /// Takes the distance of this complete run as it is and learns a new policy from it
     #[arg(long, value_name = "RUN")]
     pub from: Option<PathBuf>,
     /// How the policy is taken from the distance: awr, ddpg-bc or none
     #[arg(long)]
     pub extraction: Option<String>,
+    /// Without a terminal: seconds between two lines of progress; 0 tells of every row of metrics
+    #[arg(long, value_name = "SECONDS", default_value_t = REPORT_EVERY)]
+    pub report_every: f64,
     /// Prints the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -62,10 +72,12 @@ pub struct Train {
 
 /// What the help says of `--algorithm`.
 fn learners() -> String {
-    let usual = RunConfig::default().algorithm.name();
-    let [names @ .., last] = algorithms::Config::NAMES.map(|name| match name == usual {
-        true => format!("{name} (the default)"),
-        false => name.to_owned(),
+    let [names @ .., last] = algorithms::Config::NAMES.map(|name| {
+        if name == algorithms::Config::DEFAULT {
+            format!("{name} (the default)")
+        } else {
+            name.to_owned()
+        }
     });
     format!("The learner: {} or {last}", names.join(", "))
 }
@@ -84,19 +96,35 @@ struct Report {
 
 /// Runs the command.
 pub fn run(arguments: &Train) -> Result<()> {
+    let (folder, jobs) = jobs(arguments)?;
+    if !(arguments.report_every >= 0.0 && arguments.report_every < 1e9) {
+        let found = arguments.report_every;
+        return Err(Error::input(format!("`--report-every` is `{found}`, expected seconds"))
+            .hint("leave it out for a line every 10 seconds"));
+    }
+    let threads = thread_count(arguments.threads)?;
+    let hardware = hardware(&arguments.device)?;
+    let source = run::open_source(&jobs[0].0.data)?;
+    source.notes.iter().for_each(|note| crate::warn(note));
+    let signals = Signals::listen()?;
+    let report_every = arguments.report_every;
+    let workshop = Workshop { hardware: &hardware, threads, report_every, signals: &signals };
+    let results = train_all(&jobs, &source, &workshop)?;
+    tell(&jobs, results, arguments, &folder)
+}
+
+/// The folder of the command, and the runs in it.
+fn jobs(arguments: &Train) -> Result<(PathBuf, Vec<(RunConfig, PathBuf)>)> {
+    if let (None, None, Some(folder)) = (&arguments.source, &arguments.from, &arguments.out) {
+        return Ok((folder.clone(), continued(folder, arguments)?));
+    }
     let config = resolve(arguments)?;
     if arguments.seeds == Some(0) {
         return Err(Error::input("`--seeds` is `0`, expected at least 1")
             .hint("leave it out to train one seed"));
     }
-    let threads = thread_count(arguments.threads)?;
-    let hardware = hardware(&arguments.device)?;
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&config, arguments));
-    let source = run::open_source(&config.data)?;
-    source.notes.iter().for_each(|note| crate::warn(note));
-    let origin = Origin { distance_from: arguments.from.clone() };
-    let signals = Signals::listen()?;
-    let jobs: Vec<(RunConfig, PathBuf)> = match arguments.seeds {
+    let jobs = match arguments.seeds {
         None => vec![(config, folder.clone())],
         Some(count) => (0..count)
             .map(|index| {
@@ -105,43 +133,78 @@ pub fn run(arguments: &Train) -> Result<()> {
             })
             .collect(),
     };
-    let results = train_all(&jobs, &source, &origin, (&hardware, threads), &signals)?;
-    tell(&jobs, results, arguments, &folder)
+    Ok((folder, jobs))
+}
+
+/// The runs that a folder holds, to be resumed or, where they are complete, continued.
+fn continued(folder: &Path, arguments: &Train) -> Result<Vec<(RunConfig, PathBuf)>> {
+    let mut folders = seed_folders(folder);
+    if folders.is_empty() {
+        folders.push(folder.to_owned());
+    }
+    if !folders[0].join(CONFIG).exists() {
+        return Err(no_data());
+    }
+    if let Some(flag) = changed(arguments) {
+        return Err(Error::input(format!("`{flag}` would change the run"))
+            .in_file(folder)
+            .hint("name its source to train anew, or leave the flag out to resume the run"));
+    }
+    let job = |folder: PathBuf| {
+        let mut config = run::read_config(&folder)?;
+        if let Some(more) = arguments.more.filter(|_| folder.join(MODEL).exists()) {
+            config.train.steps = config.train.steps.saturating_add(more);
+        }
+        Ok((config, folder))
+    };
+    folders.into_iter().map(job).collect()
+}
+
+/// A flag that decides what is learned.
+fn changed(arguments: &Train) -> Option<&'static str> {
+    let flags = [
+        ("--algorithm", arguments.algorithm.is_some()),
+        ("--set", !arguments.overrides.is_empty()),
+        ("--seed", arguments.seed.is_some()),
+        ("--seeds", arguments.seeds.is_some()),
+        ("--extraction", arguments.extraction.is_some()),
+    ];
+    flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+}
+
+fn no_data() -> Error {
+    Error::input("no data named")
+        .hint("name a file of trajectories or a world: `isochrone train pinwheel`")
 }
 
 /// The config of the command line: a file or an old run, then the flags, then `--set`.
 fn resolve(arguments: &Train) -> Result<RunConfig> {
-    let mut overrides = Vec::new();
+    let mut flags = Vec::new();
     let mut file = None;
     match (&arguments.source, &arguments.from) {
         (Some(source), None) if source.ends_with(".toml") => file = Some(PathBuf::from(source)),
-        (Some(source), None) => overrides.push(text("data.source", source)?),
+        (Some(source), None) => flags.push(text("data.source", source)?),
         (None, Some(_)) => {}
         (Some(_), Some(_)) => {
-            return Err(Error::input(
-                "`--from` brings its own data, a source beside it is not used",
-            )
-            .hint("leave out the source, or `--from`"));
+            return Err(Error::input("`--from` brings its own data, a source cannot be added")
+                .hint("leave out the source, or `--from`"));
         }
-        (None, None) => {
-            return Err(Error::input("no data named")
-                .hint("name an .npz file or a world: `isochrone train pinwheel`"));
-        }
+        (None, None) => return Err(no_data()),
     }
     if let Some(name) = &arguments.algorithm {
-        overrides.push(text("algorithm.name", name)?);
+        flags.push(text("algorithm.name", name)?);
     }
     if let Some(seed) = arguments.seed {
-        overrides.push(format!("seed={seed}"));
+        flags.push(format!("seed={seed}"));
     }
     if let Some(old) = &arguments.from {
-        return resolve_from(old, arguments, overrides);
+        return resolve_from(old, arguments, flags);
     }
-    let parse = |overrides: &[String]| match &file {
-        Some(path) => RunConfig::read(path, overrides),
-        None => RunConfig::parse(usual(arguments), overrides),
+    let parse = |settings: &[String]| match &file {
+        Some(path) => RunConfig::read(path, settings),
+        None => run::tuned(settings),
     };
-    parse(&settings(arguments, overrides, parse)?)
+    parse(&settings(arguments, flags, parse)?)
 }
 
 /// The settings of flags, of the extraction where it fits the learner, and of `--set`, in this order.
@@ -158,15 +221,6 @@ fn settings(
     Ok(flags)
 }
 
-/// The settings a run begins from: those tuned to the world it names, else nothing.
-fn usual(arguments: &Train) -> &'static str {
-    let named =
-        arguments.overrides.iter().rev().find_map(|set| set.strip_prefix("algorithm.name="));
-    let algorithm = named.or(arguments.algorithm.as_deref()).unwrap_or("cmd1");
-    let world = arguments.source.as_deref().and_then(|source| source.parse().ok());
-    world.map_or("", |world| run::preset(world, algorithm, arguments.extraction.as_deref()))
-}
-
 /// The setting of `key` to a text, quoted so that every text comes back as it is.
 pub fn text(key: &str, value: &str) -> Result<String> {
     let quoted = serde_json::to_string(value)
@@ -175,12 +229,13 @@ pub fn text(key: &str, value: &str) -> Result<String> {
 }
 
 /// The config of an old run with its distance held and a new extraction.
-fn resolve_from(old: &Path, arguments: &Train, flags: Vec<String>) -> Result<RunConfig> {
+fn resolve_from(old: &Path, arguments: &Train, mut flags: Vec<String>) -> Result<RunConfig> {
     if arguments.extraction.is_none() {
         return Err(Error::input("`--from` needs `--extraction`").hint("choose awr or ddpg-bc"));
     }
-    let text = run::read_config(old)?.to_toml()?;
-    let parse = |overrides: &[String]| RunConfig::parse(&text, overrides);
+    let config = run::read_config(old)?.to_toml()?;
+    flags.push(text("from", &old.display().to_string())?);
+    let parse = |overrides: &[String]| RunConfig::parse(&config, overrides);
     let mut config = parse(&settings(arguments, flags, parse)?)?;
     let learner = config.algorithm.name();
     let phases = config.algorithm.phases_mut().ok_or_else(|| {
@@ -202,112 +257,6 @@ fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
         None => format!("{source}-{}", config.algorithm.name()),
     };
     Path::new("runs").join(name)
-}
-
-/// What `--device` comes to on this machine; says why where it is the CPU after all.
-pub fn hardware(device: &str) -> Result<Hardware> {
-    let (hardware, reason) = Hardware::choose(device.parse()?, Threads::default())?;
-    if let Some(reason) = reason {
-        crate::warn(&reason);
-    }
-    Ok(hardware)
-}
-
-/// More threads than any machine has cores take its memory for nothing.
-const MOST_THREADS: usize = 1024;
-
-/// The number of threads to use.
-pub fn thread_count(asked: Option<usize>) -> Result<usize> {
-    match asked {
-        Some(count) if !(1..=MOST_THREADS).contains(&count) => {
-            Err(Error::input(format!("`--threads` is `{count}`, expected 1 to {MOST_THREADS}"))
-                .hint("leave it out to use all cores"))
-        }
-        Some(count) => Ok(count),
-        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
-    }
-}
-
-/// Trains every job: one after the other with all threads where there is one, else side by side.
-pub fn train_all(
-    jobs: &[(RunConfig, PathBuf)],
-    source: &Source,
-    origin: &Origin,
-    (hardware, threads): (&Hardware, usize),
-    signals: &Signals,
-) -> Result<Vec<Result<Finished>>> {
-    let bars = Bars::new();
-    // A GPU updates all seeds at once, so all of them must be there.
-    let at_once = if hardware.gpu.is_some() { jobs.len() } else { threads.min(jobs.len()) };
-    let seeds: Vec<u64> = jobs.iter().map(|(config, _)| config.seed).collect();
-    let hardware = Hardware { seeds: Some(Seeds::new(&seeds)), ..hardware.clone() };
-    // A pool each: in a shared one a run that waits would be handed another run to do first.
-    let pools = (0..at_once)
-        .map(|_| Threads::new((threads / at_once).max(1)))
-        .collect::<Result<Vec<_>>>()?;
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::new());
-    let work = |pool: &Threads| {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some((config, folder)) = jobs.get(at) else { break };
-            let label = folder.file_name().and_then(|name| name.to_str()).unwrap_or("run");
-            let bar = bars.bar(&format!("train  {label}"), config.train.steps);
-            let mut observer = Watch { bar: bar.clone(), signals: signals.clone() };
-            let hardware = Hardware { threads: pool.clone(), ..hardware.clone() };
-            let seeds = hardware.seeds.clone();
-            let result = run::execute(config, source, folder, origin, hardware, &mut observer);
-            seeds.iter().for_each(|seeds| seeds.leave(config.seed));
-            bar.finish();
-            if let Ok(mut results) = results.lock() {
-                results.push((at, result));
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for pool in &pools {
-            scope.spawn(|| work(pool));
-        }
-    });
-    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    results.sort_by_key(|(at, _)| *at);
-    Ok(results.into_iter().map(|(_, result)| result).collect())
-}
-
-/// Shows a run on its bar.
-struct Watch {
-    bar: ProgressBar,
-    signals: Signals,
-}
-
-impl Observer for Watch {
-    fn updated(&mut self, step: u64, _steps: u64) {
-        if step.is_multiple_of(16) {
-            self.bar.set_position(step);
-        }
-    }
-
-    fn skipped(&mut self, error: &Error) {
-        self.bar.suspend(|| crate::warn(&format!("{error}; the one before it is used")));
-    }
-
-    fn resumed(&mut self, step: u64) {
-        self.bar.set_position(step);
-        self.bar.reset_eta();
-        self.bar.suspend(|| crate::warn(&format!("goes on from step {step}")));
-    }
-
-    fn noted(&mut self, note: &str) {
-        self.bar.suspend(|| crate::warn(note));
-    }
-
-    fn evaluated(&mut self, _step: u64, success: &Success) {
-        self.bar.set_message(format!("reached {:.0} %", 100.0 * success.overall.rate));
-    }
-
-    fn signal(&self) -> Option<i32> {
-        self.signals.received()
-    }
 }
 
 fn tell(
@@ -341,10 +290,10 @@ fn tell(
                     say(&format!("failed    {name}: {error}"))?
                 }
                 (Some(_), _) => {}
-                (None, None) => say(&format!("trained   {name}/model.safetensors"))?,
+                (None, None) => say(&format!("trained   {name}/{MODEL}"))?,
                 (None, Some(success)) => {
                     say(&format!(
-                        "trained   {name}/model.safetensors   reached {:.1} % of {} goals",
+                        "trained   {name}/{MODEL}   reached {:.1} % of {} goals",
                         100.0 * success.overall.rate,
                         success.overall.tasks
                     ))?;
@@ -360,7 +309,7 @@ fn tell(
         Some(error) => {
             if let Error::Interrupted(_) = error {
                 crate::warn(&format!(
-                    "saved in {}; the same command goes on from there",
+                    "saved in {}; the same command resumes from there",
                     folder.display()
                 ));
             }

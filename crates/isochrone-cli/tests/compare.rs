@@ -76,7 +76,7 @@ fn bring_tables(out: &Path) {
             let run = Path::new("pinwheel").join(name).join(seed);
             std::fs::create_dir_all(out.join(&run)).unwrap();
             let tables = ["evaluation.csv", "timing.csv", "planner.csv"];
-            for file in ["config.toml", "conditions.toml"].iter().chain(&tables) {
+            for file in ["config.toml", "provenance.toml"].iter().chain(&tables) {
                 std::fs::copy(WHOLE.join(&run).join(file), out.join(&run).join(file)).unwrap();
             }
         }
@@ -88,7 +88,7 @@ fn runs_of_several_machines_in_one_folder_are_told_apart() {
     let out = FOLDER.path().join("machines");
     bring_tables(&out);
     let other = "version = \"0.1.0\"\ncommit = \"abc\"\nthreads = 7\ndevice = \"NVIDIA H200\"\n";
-    std::fs::write(out.join("pinwheel/cmd2-ddpg-bc/seed-1/conditions.toml"), other).unwrap();
+    std::fs::write(out.join("pinwheel/cmd2-ddpg-bc/seed-1/provenance.toml"), other).unwrap();
     let text = page(&out, &out.join("page.md"), &[]);
     let wanted = [
         concat!("- 3 runs by isochrone ", env!("CARGO_PKG_VERSION")),

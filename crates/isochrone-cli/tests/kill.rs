@@ -1,4 +1,4 @@
-//! The command under signals: whatever stops a run, the same command goes on and ends with the bytes
+//! The command under signals: whatever stops a run, the same command resumes it and ends with the bytes
 //! of a run that nothing stopped.
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
@@ -73,7 +73,9 @@ fn undisturbed() -> &'static [Vec<u8>; 4] {
         let folder = TempDir::new().unwrap();
         let output = train(folder.path(), 1, &SMALL).output().unwrap();
         assert_code(&output, 0);
-        assert_eq!(words(&output.stderr), "");
+        // On a busy machine it may tell of its progress.
+        let told = words(&output.stderr);
+        assert!(told.lines().all(|line| line.contains("  step ")), "{told}");
         bytes(folder.path())
     })
 }
@@ -182,9 +184,9 @@ fn a_signal_saves_says_how_to_go_on_and_the_same_command_does() {
             assert_code(&output, code);
             assert_eq!(words(&output.stdout), "");
             let said = words(&output.stderr);
-            assert!(said.contains("the same command goes on"), "{said}");
+            assert!(said.contains("the same command resumes"), "{said}");
             assert!(said.contains(&run.display().to_string()), "{said}");
-            assert_eq!(said.contains("goes on from step"), last > 0, "{said}");
+            assert_eq!(said.contains("resuming from step"), last > 0, "{said}");
             last = *checkpoints(&run).last().unwrap();
             assert!(last >= before, "the step in progress is saved: {last} after {before}");
             assert!(!run.join("model.safetensors").exists());
@@ -224,7 +226,10 @@ fn of_processes_in_one_folder_exactly_one_works() {
     for output in refused {
         assert_code(&output, 7);
         let said = words(&output.stderr);
-        assert!(said.starts_with("error: another run is at work") && said.contains("hint:"));
+        assert!(
+            said.starts_with("error: another process is working on this run")
+                && said.contains("hint:")
+        );
         assert_eq!(said.lines().count(), 1, "{said}");
     }
     assert_undisturbed(&run);

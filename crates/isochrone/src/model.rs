@@ -27,9 +27,9 @@ const PROBES: usize = 256;
 /// Everything about a model but its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelShape {
-    /// Numbers of a state.
+    /// Values per state.
     pub state_size: usize,
-    /// Numbers of an action; 0 without actions.
+    /// Values per action; 0 without actions.
     pub action_size: usize,
     /// γ, which turns nats into steps.
     pub discount: f64,
@@ -180,10 +180,43 @@ impl Model {
         normalized
     }
 
+    /// Refuses a model that learned a distance alone.
+    ///
+    /// # Errors
+    /// The model has no policy.
+    pub fn need_policy(&self) -> Result<()> {
+        if self.has_policy() {
+            return Ok(());
+        }
+        Err(Error::input("the model has no policy")
+            .hint("train one with `--from RUN --extraction awr`"))
+    }
+
+    /// How many rows of `size` values there are.
+    fn rows(what: &str, values: &[f32], size: usize) -> Result<usize> {
+        if values.len().is_multiple_of(size) {
+            return Ok(values.len() / size);
+        }
+        Err(Error::input(format!(
+            "the {what} have {} values, which is not a multiple of {size}",
+            values.len()
+        ))
+        .hint("pass whole rows, one after the other"))
+    }
+
+    /// Checks that there is a goal per state, or one for all.
+    fn matched(states: usize, goals: usize) -> Result<()> {
+        if goals == states || goals == 1 {
+            return Ok(());
+        }
+        Err(Error::input(format!("{goals} goals for {states} states"))
+            .hint("pass one goal per state, or one goal for all of them"))
+    }
+
     /// The distance and what it is read with.
     ///
     /// # Panics
-    /// Where there is none: callers ask [`Model::need_distance`] first.
+    /// Where there is none: whoever has an [`Embedded`] has asked [`Model::need_distance`].
     fn measure(&self) -> (&dyn Measure, View<'_>) {
         let (measure, numbers) = self.distance.as_ref().expect("a model with a distance");
         let view = View {
@@ -197,22 +230,36 @@ impl Model {
     }
 
     /// Embeds states, row after row.
-    pub fn embed(&self, states: &[f32]) -> Embedded {
+    ///
+    /// # Errors
+    /// Values that are not whole rows; a model without a distance.
+    pub fn embed(&self, states: &[f32]) -> Result<Embedded> {
+        self.need_distance()?;
+        let rows = Self::rows("states", states, self.shape.state_size)?;
         let (measure, view) = self.measure();
-        let copies = measure.embed(&view, &self.normalized(states));
-        Embedded { rows: states.len() / self.shape.state_size, copies }
+        Ok(Embedded { rows, copies: measure.embed(&view, &self.normalized(states)) })
     }
 
-    /// The distance in nats from every state of `from` to every state of `to`.
+    /// The distance in nats from every state of `from` to every state of `to`, row after row. Both
+    /// must have been embedded by this model.
     pub fn pairwise(&self, from: &Embedded, to: &Embedded) -> Vec<f32> {
         let starts: Vec<&Latents> = from.copies.iter().map(|copy| &copy.from).collect();
         self.gather(from.rows * to.rows, &starts, to, Pairs::All)
     }
 
-    /// The distance in nats between corresponding states.
-    pub fn between(&self, from: &Embedded, to: &Embedded) -> Vec<f32> {
+    /// The distance in nats from each state of `from` to the goal of its row, or to the one goal.
+    ///
+    /// # Errors
+    /// Neither as many goals as states nor one.
+    pub fn between(&self, from: &Embedded, to: &Embedded) -> Result<Vec<f32>> {
         let starts: Vec<&Latents> = from.copies.iter().map(|copy| &copy.from).collect();
-        self.gather(from.rows, &starts, to, Pairs::ByRow)
+        self.to_goals(from.rows, &starts, to)
+    }
+
+    fn to_goals(&self, rows: usize, from: &[&Latents], to: &Embedded) -> Result<Vec<f32>> {
+        Self::matched(rows, to.rows)?;
+        let pairs = if to.rows == rows { Pairs::ByRow } else { Pairs::All };
+        Ok(self.gather(rows, from, to, pairs))
     }
 
     fn gather(&self, count: usize, from: &[&Latents], to: &Embedded, pairs: Pairs) -> Vec<f32> {
@@ -236,29 +283,49 @@ impl Model {
         all
     }
 
-    /// The steps between corresponding states.
-    pub fn steps(&self, from: &[f32], to: &[f32]) -> Vec<f32> {
-        let nats = self.between(&self.embed(from), &self.embed(to));
-        nats.into_iter().map(|d| self.in_steps(d)).collect()
-    }
-
-    /// The distance in nats from each (state, action) to the goal of its row.
-    pub fn after(&self, states: &[f32], actions: &[f32], goals: &Embedded) -> Vec<f32> {
-        let (measure, view) = self.measure();
-        let starts = measure.start(&view, &self.normalized(states), actions);
-        let starts: Vec<&Latents> = starts.iter().collect();
-        self.gather(states.len() / self.shape.state_size, &starts, goals, Pairs::ByRow)
-    }
-
-    /// Writes the policy's action for each observation and goal.
+    /// The steps from each state of `from` to the state of `to` in the same row, or to the one state
+    /// of `to`.
     ///
     /// # Errors
-    /// The model has no policy.
-    pub fn act(&self, observations: &[f32], goals: &[f32], actions: &mut [f32]) -> Result<()> {
-        let (policy, numbers) = self.policy.as_ref().ok_or_else(|| {
-            Error::input("the model has no policy")
-                .hint("train one with `--from RUN --extraction awr`")
-        })?;
+    /// Values that are not whole rows, neither as many goals as states nor one, or a model without a
+    /// distance.
+    pub fn steps(&self, from: &[f32], to: &[f32]) -> Result<Vec<f32>> {
+        let nats = self.between(&self.embed(from)?, &self.embed(to)?)?;
+        Ok(nats.into_iter().map(|d| self.in_steps(d)).collect())
+    }
+
+    /// The distance in nats from each (state, action) to the goal of its row, or to the one goal.
+    ///
+    /// # Errors
+    /// As [`Model::steps`]; another number of actions than of states.
+    pub fn after(&self, states: &[f32], actions: &[f32], goals: &Embedded) -> Result<Vec<f32>> {
+        self.need_distance()?;
+        let rows = Self::rows("states", states, self.shape.state_size)?;
+        let expected = rows * self.shape.action_size;
+        if actions.len() != expected {
+            return Err(Error::input(format!(
+                "the actions have {} values, expected {expected} for {rows} states",
+                actions.len()
+            )));
+        }
+        let (measure, view) = self.measure();
+        let starts = measure.start(&view, &self.normalized(states), actions);
+        self.to_goals(rows, &starts.iter().collect::<Vec<_>>(), goals)
+    }
+
+    /// The policy's action for each observation and the goal of its row, or the one goal.
+    ///
+    /// # Errors
+    /// Values that are not whole rows, neither as many goals as observations nor one, or a model
+    /// without a policy.
+    pub fn act(&self, observations: &[f32], goals: &[f32]) -> Result<Vec<f32>> {
+        self.need_policy()?;
+        let (policy, numbers) = self.policy.as_ref().expect("a policy, as was just checked");
+        let size = self.shape.state_size;
+        let rows = Self::rows("observations", observations, size)?;
+        let count = Self::rows("goals", goals, size)?;
+        Self::matched(rows, count)?;
+        let goals = if count == rows { goals } else { &goals.repeat(rows) };
         let (states, goals) = (self.normalized(observations), self.normalized(goals));
         let normalization = &self.shape.normalization;
         let sizes = (normalization.width(), normalization.goal_width());
@@ -267,8 +334,7 @@ impl Model {
             state.iter().copied().chain(normalization.of_goal(goal)).collect()
         };
         let inputs: Vec<f32> = rows.flat_map(row).collect();
-        actions.copy_from_slice(&policy.infer(&self.threads, numbers, &inputs, sizes));
-        Ok(())
+        Ok(policy.infer(&self.threads, numbers, &inputs, sizes))
     }
 
     /// Which of the discrete actions the policy takes for each observation and goal, from 0.
@@ -277,8 +343,7 @@ impl Model {
     /// The model has no policy, or one of continuous actions.
     pub fn choose(&self, observations: &[f32], goals: &[f32]) -> Result<Vec<usize>> {
         let size = self.shape.action_size;
-        let mut actions = vec![0.0; observations.len() / self.shape.state_size * size];
-        self.act(observations, goals, &mut actions)?;
+        let actions = self.act(observations, goals)?;
         let one_hot = |row: &[f32]| {
             let place = row.iter().position(|&x| x == 1.0);
             place.filter(|&at| row.iter().enumerate().all(|(other, &x)| other == at || x == 0.0))
@@ -297,7 +362,7 @@ impl Model {
     /// Writes the model to one file.
     ///
     /// # Errors
-    /// The disk refuses, or a number is not finite.
+    /// Disk I/O failed, or a number is not finite.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let flat =
             |name: &str, numbers: &[f32]| (name.to_owned(), vec![numbers.len()], numbers.to_vec());
@@ -405,7 +470,7 @@ impl ModelShape {
         ];
         for (name, found, expected) in expected {
             if found != expected {
-                return Err(format!("`{name}` has {found} numbers, expected {expected}"));
+                return Err(format!("`{name}` has {found} values, expected {expected}"));
             }
         }
         Ok(())

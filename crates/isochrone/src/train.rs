@@ -17,7 +17,7 @@ use crate::teacher::{Teacher, Terms};
 /// How long and in what portions training runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Settings {
+pub struct TrainConfig {
     /// Updates of the whole run.
     pub steps: u64,
     /// Rows of a batch.
@@ -32,7 +32,7 @@ pub struct Settings {
     pub keep: usize,
 }
 
-impl Default for Settings {
+impl Default for TrainConfig {
     fn default() -> Self {
         Self {
             steps: 20_000,
@@ -77,7 +77,7 @@ impl<'d> Trainer<'d> {
     /// Choices that do not fit each other or the data, or a GPU that cannot be used.
     pub fn new(
         algorithm: &Config,
-        settings: &Settings,
+        settings: &TrainConfig,
         data: &'d Prepared,
         discount: f64,
         seed: u64,

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use isochrone::algorithms::Config;
 use isochrone::data::{Dataset, Normalization, Scaling};
 use isochrone::engine::{Product, Side, Threads, multiply};
-use isochrone::train::{Prepared, Settings, Trainer};
+use isochrone::train::{Prepared, TrainConfig, Trainer};
 
 /// The least alignment of a packing buffer; the library itself asks for less.
 const PACKING: usize = 16;
@@ -87,7 +87,7 @@ fn data() -> Prepared {
 fn updates_allocate_nothing_of_their_own_after_the_first() {
     const UPDATES: usize = 20;
     let data = data();
-    let settings = Settings { batch_size: 48, ..Settings::default() };
+    let settings = TrainConfig { batch_size: 48, ..TrainConfig::default() };
     for name in Config::NAMES {
         for extraction in [None, Some("ddpg-bc"), Some("awr")] {
             let mut config = Config::named(name).unwrap();

@@ -46,7 +46,7 @@ fn config(name: &str, more: &[&str]) -> RunConfig {
 
 fn trained(config: &RunConfig) -> Model {
     let data = prepare(config, &walks()).unwrap();
-    let (seed, discount) = (config.seed, config.discount());
+    let (seed, discount) = (config.seed, config.discount.unwrap());
     let threads = Threads::default();
     let mut trainer =
         Trainer::new(&config.algorithm, &config.train, &data, discount, seed, threads).unwrap();
@@ -55,9 +55,7 @@ fn trained(config: &RunConfig) -> Model {
 }
 
 fn act(model: &Model, goal: [f32; 3]) -> [f32; 2] {
-    let mut action = [0.0; 2];
-    model.act(&[0.3, -0.2, 0.5], &goal, &mut action).unwrap();
-    action
+    model.act(&[0.3, -0.2, 0.5], &goal).unwrap().try_into().unwrap()
 }
 
 #[test]
@@ -76,7 +74,7 @@ fn what_a_policy_does_not_see_of_a_goal_changes_nothing_it_does() {
         }
         // The distance goes on to see all of a state.
         if part.is_quasimetric() {
-            let steps = |goal: [f32; 3]| part.steps(&[0.3, -0.2, 0.5], &goal);
+            let steps = |goal: [f32; 3]| part.steps(&[0.3, -0.2, 0.5], &goal).unwrap();
             assert_ne!(steps([0.1, 0.4, -0.9]), steps([0.1, 0.4, 0.9]), "{name}");
         }
         let whole = trained(&config(name, &[]));

@@ -28,7 +28,9 @@ fn what_a_head_learned_survives_saving_and_loading() {
         let threads = Threads::default();
         let mut trainer =
             Trainer::new(&config.algorithm, &config.train, &data, 0.9, 1, threads).unwrap();
-        let steps = |model: &Model| model.steps(&dataset.states()[..40], &dataset.states()[40..]);
+        let steps = |model: &Model| {
+            model.steps(&dataset.states()[..40], &dataset.states()[40..80]).unwrap()
+        };
         let before = steps(&trainer.model().unwrap());
         (0..5).for_each(|_| trainer.update().unwrap());
         let model = trainer.model().unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use isochrone::data::{Dataset, npz};
 use isochrone::engine::Threads;
-use isochrone::run::{self, Finished, Origin, RunConfig, Silent};
+use isochrone::run::{self, Conditions, Finished, RunConfig, Silent};
 
 /// A hundred walks in the plane, 76 kB of them.
 fn walks() -> Dataset {
@@ -39,7 +39,7 @@ fn config(source: &Path, settings: &[&str]) -> RunConfig {
 fn train(config: &RunConfig, folder: &Path) -> isochrone::Result<Finished> {
     let source = run::open_source(&config.data)?;
     assert_eq!(source.dataset.stays_in().is_some(), config.data.memory.is_some());
-    run::execute(config, &source, folder, &Origin::default(), Threads::default(), &mut Silent)
+    run::execute(config, &source, folder, &Conditions::default(), Threads::default(), &mut Silent)
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn data_that_are_cut_under_a_run_stop_it_and_its_checkpoint_goes_on() {
     }
     let out = folder.path().join("run");
     let begin = |observer: &mut dyn run::Observer| {
-        run::execute(&config, &source, &out, &Origin::default(), Threads::default(), observer)
+        run::execute(&config, &source, &out, &Conditions::default(), Threads::default(), observer)
     };
     let error = begin(&mut Cut(path.clone())).err().unwrap();
     assert_eq!(error.exit_code(), 6, "{error}");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use isochrone::checkpoint::Snapshot;
 use isochrone::engine::Threads;
-use isochrone::run::{self, Origin, RunConfig, Silent};
+use isochrone::run::{self, Conditions, RunConfig, Silent};
 
 fn config(more: &[String]) -> RunConfig {
     let mut settings: Vec<String> = [
@@ -22,9 +22,10 @@ fn config(more: &[String]) -> RunConfig {
     RunConfig::parse("", &settings).unwrap()
 }
 
-fn train(config: &RunConfig, folder: &Path, origin: &Origin) -> Snapshot {
+fn train(config: &RunConfig, folder: &Path) -> Snapshot {
     let source = run::open_source(&config.data).unwrap();
-    run::execute(config, &source, folder, origin, Threads::default(), &mut Silent).unwrap();
+    run::execute(config, &source, folder, &Conditions::default(), Threads::default(), &mut Silent)
+        .unwrap();
     run::newest_snapshot(folder).unwrap()
 }
 
@@ -38,14 +39,14 @@ fn a_new_extraction_learns_a_policy_and_leaves_the_old_distance_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let (old, new) = (folder.path().join("old"), folder.path().join("new"));
         let algorithm = format!("algorithm.name={name}");
-        let first = train(&config(std::slice::from_ref(&algorithm)), &old, &Origin::default());
+        let first = train(&config(std::slice::from_ref(&algorithm)), &old);
         let held = [
             algorithm,
+            format!("from='{}'", old.display()),
             "algorithm.phases.critic_until=0.0".into(),
             "algorithm.extraction.name=ddpg-bc".into(),
         ];
-        let origin = Origin { distance_from: Some(old) };
-        let second = train(&config(&held), &new, &origin);
+        let second = train(&config(&held), &new);
         assert_eq!(values(&first, "distance"), values(&second, "distance"), "{name}");
         assert_ne!(values(&first, "policy"), values(&second, "policy"), "{name}");
     }
@@ -55,13 +56,13 @@ fn a_new_extraction_learns_a_policy_and_leaves_the_old_distance_as_it_is() {
 fn a_distance_is_distilled_from_a_trained_critic_that_stands_still() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (folder.path().join("old"), folder.path().join("new"));
-    let first = train(&config(&["algorithm.name=cmd2".into()]), &old, &Origin::default());
+    let first = train(&config(&["algorithm.name=cmd2".into()]), &old);
     let trained = [
         "algorithm.name=cmd2".into(),
         format!("algorithm.trained_critic='{}'", old.display()),
         "seed=5".into(),
     ];
-    let second = train(&config(&trained), &new, &Origin::default());
+    let second = train(&config(&trained), &new);
     for arena in ["start_encoder", "goal_encoder"] {
         assert_eq!(values(&first, arena), values(&second, arena), "{arena}");
     }
@@ -74,7 +75,7 @@ fn a_distance_is_distilled_from_a_trained_critic_that_stands_still() {
         &missing,
         &source,
         &other,
-        &Origin::default(),
+        &Conditions::default(),
         Threads::default(),
         &mut Silent,
     );

@@ -126,7 +126,7 @@ fn gap(found: impl Iterator<Item = f64>, expected: &[f64]) -> f64 {
 /// Where the library differs from `case` by more than `allowed`.
 fn differences<T: Scalar>(case: &Case, allowed: f64) -> Vec<String> {
     let config = RunConfig::parse("", &case.settings).unwrap();
-    let (steps, discount) = (config.train.steps, config.discount());
+    let (steps, discount) = (config.train.steps, config.discount.unwrap_or(0.95));
     let problem = Problem {
         state_size: STATE,
         goal_size: STATE,

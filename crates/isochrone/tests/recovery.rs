@@ -15,7 +15,7 @@ use isochrone::nn::{Encoded, EncodedShape, HeadShape, Mlp, Network};
 use isochrone::ops::Directions;
 use isochrone::random::{Purpose, Stream};
 use isochrone::tabular::{Chain, FirstOffset};
-use isochrone::train::{Prepared, Settings, Trainer};
+use isochrone::train::{Prepared, TrainConfig, Trainer};
 
 const DISCOUNT: f64 = 0.8;
 const STEPS: u64 = 1_500;
@@ -85,12 +85,12 @@ fn learn(dataset: &Dataset, variant: Variant, seed: u64) -> Vec<f64> {
     let normalization = Normalization::fit(dataset, Scaling::None).unwrap();
     let data =
         Prepared { training: dataset.clone(), validation: None, normalization, radius: None };
-    let settings = Settings { steps: STEPS, batch_size: BATCH, ..Settings::default() };
+    let settings = TrainConfig { steps: STEPS, batch_size: BATCH, ..TrainConfig::default() };
     let mut trainer =
         Trainer::new(&config, &settings, &data, DISCOUNT, seed, Threads::default()).unwrap();
     (0..STEPS).for_each(|_| trainer.update().unwrap());
     let model = trainer.model().unwrap();
-    let states = model.embed(&identity(dataset.state_size()));
+    let states = model.embed(&identity(dataset.state_size())).unwrap();
     model.pairwise(&states, &states).iter().map(|&d| f64::from(d)).collect()
 }
 

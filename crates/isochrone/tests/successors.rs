@@ -22,7 +22,7 @@ use isochrone::extraction::Extraction;
 use isochrone::nn::{HeadShape, Network};
 use isochrone::random::{Draws, Purpose, Stream};
 use isochrone::tabular::{DecisionProcess, Matrix};
-use isochrone::train::{Prepared, Settings, Trainer};
+use isochrone::train::{Prepared, TrainConfig, Trainer};
 
 const DISCOUNT: f64 = 0.8;
 /// How often an action leaves the state as it is.
@@ -124,14 +124,14 @@ fn learn(config: &Config, dataset: &Dataset, seed: u64) -> Vec<f64> {
     let normalization = Normalization::fit(dataset, Scaling::None).unwrap();
     let data =
         Prepared { training: dataset.clone(), validation: None, normalization, radius: None };
-    let settings = Settings { steps: STEPS, batch_size: BATCH, ..Settings::default() };
+    let settings = TrainConfig { steps: STEPS, batch_size: BATCH, ..TrainConfig::default() };
     let mut trainer =
         Trainer::new(config, &settings, &data, DISCOUNT, seed, Threads::default()).unwrap();
     (0..STEPS).for_each(|_| trainer.update().unwrap());
     let (model, states) = (trainer.model().unwrap(), dataset.state_size());
     let mut all = Vec::new();
     (0..states).for_each(|state| one_hot(&mut all, state, states));
-    let all = model.embed(&all);
+    let all = model.embed(&all).unwrap();
     model.pairwise(&all, &all).iter().map(|&d| f64::from(d)).collect()
 }
 

@@ -17,8 +17,8 @@ use serde::Serialize;
 use self::case::{BenchData, Case, SHAPE_NAMES, Shape, learners};
 use self::machine::{Machine, peak_memory};
 use self::measure::{Found, Limits, Products, on_cpu, on_gpu};
+use crate::flags::thread_count;
 use crate::output::{Bars, say, say_json};
-use crate::train::thread_count;
 
 /// Measure how long an update takes on this machine, and how long its matrix products alone take
 #[derive(Debug, clap::Args)]

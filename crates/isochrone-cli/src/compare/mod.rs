@@ -9,17 +9,18 @@ use std::path::{Path, PathBuf};
 
 use isochrone::checkpoint::{Lock, write_whole};
 use isochrone::report::{Comparison, Series, pictures as draw};
+use isochrone::run::Conditions;
 use isochrone::run::compare::{
-    Conditions, Curve, Failure, Plan, Pooled, Published, Request, Results, Row, Sheet,
+    Curve, Failure, Plan, Pooled, Published, Request, Results, Row, Sheet,
 };
 use isochrone::simulate::World;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
 use self::progress::Progress;
+use crate::flags::{hardware, thread_count};
 use crate::output::{say, say_json};
 use crate::signals::Signals;
-use crate::train::{hardware, thread_count};
 
 /// The text of a tuning grid, kept beside the runs so that the page stays a function of the folder.
 const GRID: &str = "grid.txt";
@@ -146,10 +147,7 @@ pub fn run(arguments: &Compare) -> Result<()> {
     }
     let signals = Signals::listen()?;
     let _lock = Lock::take(out)?;
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    let device = hardware.gpu.as_ref().map(|gpu| gpu.name.clone());
-    let commit = option_env!("ISOCHRONE_COMMIT").map(str::to_owned);
-    let conditions = Conditions { version, commit, threads, device };
+    let conditions = Conditions::new(option_env!("ISOCHRONE_COMMIT"), threads);
     if let Some(sheet) = &request.sheet {
         sheet.keep(out)?;
     }
@@ -158,7 +156,7 @@ pub fn run(arguments: &Compare) -> Result<()> {
     progress.finish();
     if let Some(signal) = signals.received() {
         let out = out.display();
-        crate::warn(&format!("saved in {out}; the same command goes on from there"));
+        crate::warn(&format!("saved in {out}; the same command resumes from there"));
         return Err(Error::Interrupted(signal));
     }
     let reported = report(out, grid, arguments);

@@ -128,7 +128,7 @@ fn protocol(text: &mut String, report: &Report) {
         let commit = commit.map_or(String::new(), |commit| format!(", commit {commit}"));
         let runs = wording::counted(*runs as u64, "run", "runs");
         let (version, threads) = (&conditions.version, conditions.threads);
-        let device = conditions.device.as_ref();
+        let device = conditions.gpu();
         let where_at =
             device.map_or("each on one thread".to_owned(), |name| format!("updates on one {name}"));
         let _ = writeln!(

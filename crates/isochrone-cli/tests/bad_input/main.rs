@@ -167,7 +167,10 @@ fn a_folder_that_cannot_be_used_is_told_and_stays_as_it_is() {
     let line = bench.refused(2, &["b.npz", "--out", "run"]);
     assert_names(&line, &["another config", "`data.source`"]);
     let lock = Lock::take(&bench.path("run")).unwrap();
-    assert_names(&bench.refused(7, &["a.npz", "--out", "run"]), &["at work", "run", "`--out`"]);
+    assert_names(
+        &bench.refused(7, &["a.npz", "--out", "run"]),
+        &["another process", "run", "`--out`"],
+    );
     drop(lock);
     bench.rows("a.npz", &Rows::square(6));
     assert_names(&bench.refused(6, &["a.npz", "--out", "run"]), &["not those", "`--out`"]);
@@ -202,7 +205,7 @@ fn damaged_and_foreign_checkpoints_are_told_and_an_older_one_is_used() {
         let output = bench.train(&arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
         assert_names(&said(&output), &["step-000000000012", "the one before it is used"]);
-        assert_names(&said(&output), &["goes on from step 10"]);
+        assert_names(&said(&output), &["resuming from step 10"]);
         assert!(std::fs::read(checkpoint(&run, 12)).unwrap() == expected);
     }
     for (damage, words) in [(&flipped[..], "checksum"), (&foreign, "no checkpoint of isochrone")] {

@@ -280,6 +280,10 @@ macro_rules! learners {
             pub const ABOUT: [(&'static str, &'static str); [$($name),*].len()] =
                 [$(($name, $about)),*];
 
+            /// Each learner's name and the source of its file, whose doc comments explain its keys.
+            pub(crate) const SOURCES: [(&'static str, &'static str); [$($name),*].len()] =
+                [$(($name, include_str!(concat!(stringify!($module), ".rs")))),*];
+
             /// The defaults of the learner called `name`.
             pub fn named(name: &str) -> Option<Self> {
                 match name {
@@ -332,6 +336,14 @@ macro_rules! learners {
             }
         }
 
+        $(
+            impl From<$module::Config> for Config {
+                fn from(config: $module::Config) -> Self {
+                    Self::$variant(config)
+                }
+            }
+        )*
+
         /// A built learner.
         pub enum Learner {
             $(
@@ -372,7 +384,16 @@ learners! {
     CLearning, "c-learning", c_learning, "A classifier of future states, taught by itself.";
 }
 
+impl Default for Config {
+    fn default() -> Self {
+        Self::named(Self::DEFAULT).expect("the default is one of the learners")
+    }
+}
+
 impl Config {
+    /// The learner that is used where none is named.
+    pub const DEFAULT: &str = "cmd1";
+
     /// The policy extraction of this learner, to read or replace; none where it has a fixed one.
     pub fn extraction_mut(&mut self) -> Option<&mut Extraction> {
         self.choices_mut().extraction_mut()

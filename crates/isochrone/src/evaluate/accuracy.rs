@@ -92,11 +92,11 @@ pub struct Accuracy {
 /// # Errors
 /// A learned distance is not finite.
 pub fn accuracy(model: &Model, exact: &[ExactSteps]) -> Result<Accuracy> {
-    let learned: Vec<Vec<f64>> = exact
-        .iter()
-        .map(|asked| super::steps_to(model, &asked.starts, &asked.goal))
-        .map(|steps| steps.into_iter().map(f64::from).collect())
-        .collect();
+    let learned = |asked: &ExactSteps| {
+        let steps = super::steps_to(model, &asked.starts, &asked.goal)?;
+        Ok(steps.into_iter().map(f64::from).collect())
+    };
+    let learned: Vec<Vec<f64>> = exact.iter().map(learned).collect::<Result<_>>()?;
     Accuracy::of(exact, &learned)
 }
 

@@ -66,7 +66,7 @@ pub fn audit(model: &Model, states: &[f32], triples: u64, seed: u64) -> Result<A
     let rows = sample(states.len() / size, AUDITED_STATES, seed);
     let chosen: Vec<f32> =
         rows.iter().flat_map(|&row| states[row * size..][..size].iter().copied()).collect();
-    let embedded = model.embed(&chosen);
+    let embedded = model.embed(&chosen)?;
     let nats = model.pairwise(&embedded, &embedded);
     let mut audit = audit_matrix(&nats, model.shape().discount, triples, seed)?;
     if let Some(worst) = &mut audit.worst {

@@ -153,7 +153,7 @@ pub fn calibrate(model: &Model, judged: &[JudgedGoal]) -> Result<Calibration> {
             to.extend_from_slice(&goal.goal);
         }
     }
-    Calibration::of(judged, &model.steps(&from, &to), model.shape().discount)
+    Calibration::of(judged, &model.steps(&from, &to)?, model.shape().discount)
 }
 
 /// A pair in steps: `data` is the column its kind is compared with.

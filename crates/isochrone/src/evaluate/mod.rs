@@ -22,19 +22,24 @@ pub use statistics::{
 };
 pub use success::{Class, Control, Rate, Success, TaskRate, by_task, outcomes, success};
 
+use crate::error::Result;
 use crate::model::Model;
 
 /// Points embedded at a time; a fixed number, so that no thread count changes a bit.
 const PORTION: usize = 1_024;
 
 /// The learned steps from each of `points`, states row after row, to one goal.
-pub fn steps_to(model: &Model, points: &[f32], goal: &[f32]) -> Vec<f32> {
-    let goal = model.embed(goal);
+///
+/// # Errors
+/// Values that are not whole rows; a model without a distance.
+pub fn steps_to(model: &Model, points: &[f32], goal: &[f32]) -> Result<Vec<f32>> {
+    let goal = model.embed(goal)?;
     let portion = |points: &[f32]| {
-        let nats = model.pairwise(&model.embed(points), &goal);
-        nats.into_iter().map(|distance| model.in_steps(distance)).collect::<Vec<f32>>()
+        let nats = model.between(&model.embed(points)?, &goal)?;
+        Ok(nats.into_iter().map(|distance| model.in_steps(distance)).collect())
     };
-    points.par_chunks(PORTION * model.shape().state_size).flat_map_iter(portion).collect()
+    let portions = points.par_chunks(PORTION * model.shape().state_size).map(portion);
+    Ok(portions.collect::<Result<Vec<Vec<f32>>>>()?.concat())
 }
 
 #[cfg(test)]
@@ -45,7 +50,7 @@ mod tests {
     use crate::engine::Threads;
     use crate::plan::{self, Ball, Graph, Greedy, PathEnding};
     use crate::simulate::World;
-    use crate::train::{Prepared, Settings, Trainer};
+    use crate::train::{Prepared, TrainConfig, Trainer};
 
     /// A small CMD-1 after a few updates: laws must hold whether it learned anything or not.
     fn model(data: &Dataset) -> Model {
@@ -57,7 +62,7 @@ mod tests {
         let normalization = Normalization::fit(data, Scaling::Range).unwrap();
         let prepared =
             Prepared { training: data.clone(), validation: None, normalization, radius: None };
-        let settings = Settings { steps: 200, batch_size: 64, ..Settings::default() };
+        let settings = TrainConfig { steps: 200, batch_size: 64, ..TrainConfig::default() };
         let threads = Threads::default();
         let mut trainer = Trainer::new(&config, &settings, &prepared, 0.95, 0, threads).unwrap();
         (0..settings.steps).for_each(|_| trainer.update().unwrap());
@@ -103,10 +108,10 @@ mod tests {
         let size = data.state_size();
         let points = &data.states()[..1_500 * size];
         let goal = data.state(2_000);
-        let steps = steps_to(&model, points, goal);
+        let steps = steps_to(&model, points, goal).unwrap();
         assert_eq!(steps.len(), 1_500);
         for row in [0, 1_023, 1_024, 1_499] {
-            assert_eq!(steps[row], model.steps(data.state(row), goal)[0]);
+            assert_eq!(steps[row], model.steps(data.state(row), goal).unwrap()[0]);
         }
     }
 }

@@ -103,6 +103,7 @@ impl<'d, D: Distance> Graph<'d, D> {
     /// # Errors
     /// Settings without extent, or states of another size than the distance's.
     pub fn new(distance: &'d D, dataset: &Dataset, settings: GraphSettings) -> Result<Self> {
+        distance.check()?;
         check(&settings, distance.state_size(), dataset.state_size())?;
         let dataset = &*dataset.in_memory()?;
         let cover = Cover::new(dataset, &distance.places(), settings.nodes, settings.seed)?;

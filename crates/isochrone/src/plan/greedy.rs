@@ -37,6 +37,7 @@ impl<'d, D: Distance> Greedy<'d, D> {
     /// Candidates that are not whole rows, none at all, or a ball without extent.
     pub fn new(distance: &'d D, candidates: &[f32], ball: Ball) -> Result<Self> {
         let size = distance.state_size();
+        distance.check()?;
         if candidates.is_empty() || !candidates.len().is_multiple_of(size) {
             return Err(Error::input(format!(
                 "the candidates have `{}` numbers, expected rows of `{size}`",

@@ -31,6 +31,14 @@ pub trait Distance: Sync {
         (0..self.state_size()).collect()
     }
 
+    /// Refuses a distance that cannot be asked; planners call this before anything else.
+    ///
+    /// # Errors
+    /// What is missing.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Prepares states, row after row.
     fn embed(&self, states: &[f32]) -> Self::Embedded;
 
@@ -57,8 +65,12 @@ impl Distance for Model {
         }
     }
 
+    fn check(&self) -> Result<()> {
+        self.need_distance()
+    }
+
     fn embed(&self, states: &[f32]) -> Embedded {
-        Model::embed(self, states)
+        Model::embed(self, states).expect("planners check the distance and the size of states")
     }
 
     fn pairwise(&self, from: &Embedded, to: &Embedded) -> Vec<f32> {

@@ -1,6 +1,7 @@
 //! The config of a run: TOML in, every default resolved, TOML out; the same text gives the same run.
 
 mod keys;
+mod meanings;
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ use crate::model::Model;
 use crate::plan::{self, Graph};
 use crate::simulate::World;
 use crate::spelling::nearest;
-use crate::train::Settings;
+use crate::train::TrainConfig;
 
 /// Everything that decides a run but the data themselves.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,10 +27,13 @@ pub struct RunConfig {
     /// γ: how far ahead the distance looks; none takes the world's own, or 0.99 for files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discount: Option<f64>,
+    /// A complete run whose distance is taken over as it is, while a new policy is learned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
     /// Where the data come from.
     pub data: DataConfig,
     /// The loop.
-    pub train: Settings,
+    pub train: TrainConfig,
     /// What is measured while and after training.
     pub evaluation: EvaluationConfig,
     /// The learner.
@@ -41,10 +45,11 @@ impl Default for RunConfig {
         Self {
             seed: 0,
             discount: None,
+            from: None,
             data: DataConfig::default(),
-            train: Settings::default(),
+            train: TrainConfig::default(),
             evaluation: EvaluationConfig::default(),
-            algorithm: algorithms::Config::Cmd1(algorithms::cmd1::Config::default()),
+            algorithm: algorithms::Config::default(),
         }
     }
 }
@@ -118,6 +123,9 @@ pub enum ActionKind {
 }
 
 impl DataConfig {
+    /// What stands for the source of data that a program gave.
+    pub const GIVEN: &str = "(given by a program)";
+
     /// The world, where the source names one or the file is said to come from one.
     pub fn world(&self) -> Option<World> {
         self.source.parse().ok().or(self.recorded_in)
@@ -145,9 +153,6 @@ impl Default for EvaluationConfig {
     }
 }
 
-/// γ where neither the config nor a world says otherwise.
-const FILE_DISCOUNT: f64 = 0.99;
-
 impl RunConfig {
     /// Reads a config from TOML text with `key=value` overrides by dotted path.
     ///
@@ -164,6 +169,13 @@ impl RunConfig {
         Self::from_table(table)
     }
 
+    /// The settings `key=value` alone, as a table.
+    pub(super) fn table(settings: &[String]) -> Result<Table> {
+        let mut table = Table::new();
+        settings.iter().try_for_each(|setting| set(&mut table, setting))?;
+        Ok(table)
+    }
+
     /// Reads the config file at `path`.
     ///
     /// # Errors
@@ -178,7 +190,8 @@ impl RunConfig {
     }
 
     fn from_table(mut table: Table) -> Result<Self> {
-        const KEYS: [&str; 6] = ["seed", "discount", "data", "train", "evaluation", "algorithm"];
+        const KEYS: [&str; 7] =
+            ["seed", "discount", "from", "data", "train", "evaluation", "algorithm"];
         let known = |key: &str| KEYS.contains(&key);
         if let Some(key) = table.keys().find(|key| !known(key)) {
             return Err(Error::input(format!("unknown key `{key}`")).hint(nearest(key, &KEYS)));
@@ -193,6 +206,7 @@ impl RunConfig {
         let config = Self {
             seed: read_part("seed", part("seed"))?.unwrap_or(defaults.seed),
             discount: read_part("discount", part("discount"))?,
+            from: read_part("from", part("from"))?,
             data: read_part("data", part("data"))?.unwrap_or(defaults.data),
             train: read_part("train", part("train"))?.unwrap_or(defaults.train),
             evaluation: read_part("evaluation", part("evaluation"))?.unwrap_or(defaults.evaluation),
@@ -211,10 +225,14 @@ impl RunConfig {
             .map_err(|error| Error::input(format!("the config cannot be written: {error}")))
     }
 
-    /// γ of the run.
-    pub fn discount(&self) -> f64 {
-        let of_world = || self.data.world().map(|world| world.open().discount());
-        self.discount.or_else(of_world).unwrap_or(FILE_DISCOUNT)
+    /// The whole config as TOML, every key with its meaning; keys that are not set are commented out.
+    ///
+    /// # Errors
+    /// A number that TOML cannot hold.
+    pub fn explained(&self) -> Result<String> {
+        let table = Table::try_from(self)
+            .map_err(|error| Error::input(format!("the config cannot be written: {error}")))?;
+        Ok(meanings::explained(&table, self.algorithm.name()))
     }
 
     /// The graph planner over `dataset` with the distance of `model`, built and followed as set here.
@@ -228,7 +246,7 @@ impl RunConfig {
         Graph::new(model, dataset, plan::GraphSettings { waypoint, ..usual })
     }
 
-    /// The config without what decides no result: a run may go on with another of these.
+    /// The config without what decides no result: a run may be resumed with other values of these.
     pub(super) fn identity(&self) -> Self {
         let data = DataConfig { memory: None, ..self.data.clone() };
         Self { data, ..self.clone() }
@@ -247,7 +265,8 @@ impl RunConfig {
         Ok(keys)
     }
 
-    fn check(&self) -> Result<()> {
+    /// Checks the values of keys that a program may have set.
+    pub(super) fn check(&self) -> Result<()> {
         let range = |key: &str, value: f64, low: f64, high: f64, expected: &str| {
             if value >= low && value < high {
                 return Ok(());
@@ -255,14 +274,8 @@ impl RunConfig {
             Err(Error::input(format!("`{key}` is `{value}`, expected {expected}")).hint(SEE_CONFIG))
         };
         if let Some(discount) = self.discount {
-            range(
-                "discount",
-                discount,
-                f64::MIN_POSITIVE,
-                1.0,
-                "a number between 0 and 1, without them",
-            )
-            .map_err(|error| error.hint("0.95 looks about 20 steps ahead, 0.99 about 100"))?;
+            range("discount", discount, f64::MIN_POSITIVE, 1.0, "a number above 0 and below 1")
+                .map_err(|error| error.hint("0.95 looks about 20 steps ahead, 0.99 about 100"))?;
         }
         range("data.validation", self.data.validation, 0.0, 1.0, "0 up to, not including, 1")?;
         let counts = [
@@ -338,7 +351,6 @@ mod tests {
         let said = ["data.source=a.npz".into(), "data.recorded_in=antmaze-umaze".into()];
         let config = RunConfig::parse("", &said).unwrap();
         assert_eq!(config.data.world().unwrap().name(), "antmaze-umaze");
-        assert_eq!(config.discount(), 0.99);
         assert_eq!(RunConfig::parse(&config.to_toml().unwrap(), &[]).unwrap(), config);
         let wrong = message("", &["data.recorded_in=antmaze-umze"]);
         assert!(wrong.contains("recorded_in") && wrong.contains("antmaze-umaze"), "{wrong}");

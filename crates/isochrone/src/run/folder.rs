@@ -4,68 +4,61 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::RunConfig;
+use super::config::RunConfig;
+use super::files::{CHECKPOINTS, CONFIG, EVALUATION, MODEL};
+use super::provenance::Provenance;
 use crate::checkpoint::{Lock, Snapshot, latest, step_of, write_whole};
-use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::ledger;
-use crate::model::Model;
 
-const CONFIG: &str = "config.toml";
-const PROVENANCE: &str = "provenance.toml";
-pub(super) const MODEL: &str = "model.safetensors";
-const CHECKPOINTS: &str = "checkpoints";
-
-/// Where a run's data and program come from.
-#[derive(Serialize)]
-struct Provenance<'a> {
-    version: &'static str,
-    data: &'a str,
-    data_rows: usize,
-    data_trajectories: usize,
-    device: &'a str,
-}
-
-/// Checks that the folder holds no run of another config.
-pub(super) fn check(config: &RunConfig, folder: &Path) -> Result<()> {
+/// Checks that the folder holds no run of another config. A run may be continued for more updates:
+/// then how many it had.
+pub(super) fn check(config: &RunConfig, folder: &Path) -> Result<Option<u64>> {
     if !folder.join(CONFIG).exists() {
-        return Ok(());
+        return Ok(None);
     }
-    let keys = read_config(folder)?.differences(config)?;
-    if keys.is_empty() {
-        return Ok(());
+    let old = read_config(folder)?;
+    let keys = old.differences(config)?;
+    let (before, asked) = (old.train.steps, config.train.steps);
+    match &keys.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => Ok(None),
+        ["train.steps"] if asked > before => Ok(Some(before)),
+        ["train.steps"] => Err(Error::input(format!(
+            "the folder's run has {before} updates, {asked} were asked for"
+        ))
+        .in_file(folder)
+        .hint("choose another folder with `--out`; only more updates continue a run")),
+        keys => Err(Error::input(format!(
+            "the folder holds a run of another config, which differs in `{}`",
+            keys.join("`, `")
+        ))
+        .in_file(folder)
+        .hint("choose another folder with `--out`, or repeat the old command")),
     }
-    Err(Error::input(format!(
-        "the folder holds a run of another config, which differs in `{}`",
-        keys.join("`, `")
-    ))
-    .in_file(folder)
-    .hint("choose another folder with `--out`, or repeat the old command"))
 }
 
-/// Writes config and provenance into a new folder.
+/// Writes config and provenance into a new folder, or the config of a run that is continued for more
+/// updates.
 pub(super) fn claim(
     config: &RunConfig,
-    (dataset, data): (&Dataset, &str),
-    device: &str,
+    provenance: &Provenance<'_>,
+    extended: bool,
     folder: &Path,
 ) -> Result<()> {
     let checkpoints = folder.join(CHECKPOINTS);
     std::fs::create_dir_all(&checkpoints)
         .map_err(|error| Error::disk("create", &checkpoints, error))?;
-    if folder.join(CONFIG).exists() {
+    if folder.join(CONFIG).exists() && !extended {
         return Ok(());
     }
-    let provenance = Provenance {
-        version: env!("CARGO_PKG_VERSION"),
-        data,
-        data_rows: dataset.rows(),
-        data_trajectories: dataset.trajectories(),
-        device,
-    };
-    let provenance = toml::to_string(&provenance)
-        .map_err(|error| Error::input(format!("the provenance cannot be written: {error}")))?;
-    write_whole(&folder.join(PROVENANCE), provenance.as_bytes())?;
+    if !extended {
+        provenance.write(folder)?;
+    }
+    // First, because a folder with a model is complete.
+    let model = folder.join(MODEL);
+    if extended && model.exists() {
+        std::fs::remove_file(&model).map_err(|error| Error::disk("remove", &model, error))?;
+    }
     write_whole(&folder.join(CONFIG), config.to_toml()?.as_bytes())
 }
 
@@ -86,7 +79,7 @@ pub fn read_config(folder: &Path) -> Result<RunConfig> {
 /// Whether the run of `config` in `folder` is at its end: its model is written or, where model and
 /// checkpoints were left behind on another machine, its last evaluation.
 pub(super) fn is_complete(config: &RunConfig, folder: &Path) -> Result<bool> {
-    let table = folder.join(super::EVALUATION);
+    let table = folder.join(EVALUATION);
     if folder.join(MODEL).exists() {
         return Ok(true);
     }
@@ -112,31 +105,16 @@ pub fn newest_snapshot(folder: &Path) -> Result<Snapshot> {
     }
 }
 
-/// The model in `path`: a model file, or the folder of a run that is complete.
-///
-/// # Errors
-/// There is none, or it is damaged.
-pub fn open_model(path: &Path) -> Result<Model> {
-    if !path.is_dir() {
-        if !path.is_file() {
-            return Err(Error::input("no model and no run")
-                .in_file(path)
-                .hint("name a `model.safetensors` or a folder that `isochrone train` made"));
-        }
-        return Model::load(path);
+/// The last checkpoint of the run in `folder`, which must be complete.
+pub(super) fn final_snapshot(folder: &Path) -> Result<Snapshot> {
+    let steps = read_config(folder)?.train.steps;
+    let snapshot = newest_snapshot(folder)?;
+    if snapshot.step < steps {
+        return Err(Error::input(format!("the run is at step {} of {steps}", snapshot.step))
+            .in_file(folder)
+            .hint(format!("finish it first: `isochrone train --out {}`", folder.display())));
     }
-    let model = path.join(MODEL);
-    if model.exists() {
-        return Model::load(&model);
-    }
-    let config = read_config(path)?;
-    let step = newest_snapshot(path)?.step;
-    Err(Error::input(format!(
-        "the run is at step {step} of {}, it has no model yet",
-        config.train.steps
-    ))
-    .in_file(path)
-    .hint("repeat its command: it goes on where it stopped"))
+    Ok(snapshot)
 }
 
 /// How far a run is.
@@ -147,7 +125,7 @@ pub enum Status {
     Complete,
     /// A process works on it.
     Running,
-    /// It can go on.
+    /// It can be resumed.
     Stopped,
     /// Its files cannot be read.
     Damaged,
@@ -221,7 +199,7 @@ fn describe(folder: &Path) -> Listed {
     listed.algorithm = config.algorithm.name().to_owned();
     listed.source = config.data.source;
     listed.seed = config.seed;
-    listed.success = crate::ledger::read(&folder.join("evaluation.csv"))
+    listed.success = crate::ledger::read(&folder.join(EVALUATION))
         .ok()
         .and_then(|table| table.column("evaluation/overall_success")?.last().copied());
     listed.status = if folder.join(MODEL).exists() {

@@ -1,9 +1,44 @@
 //! Settings that learners were tuned to, by world: the files of `presets/`.
 
+use toml::Table;
+
+use super::config::{DataConfig, RunConfig};
+use crate::algorithms;
+use crate::error::Result;
 use crate::simulate::World;
 
+/// The config that `key=value` settings ask for: over the settings tuned to the world and the learner
+/// that they name where there are such, else over the defaults.
+///
+/// # Errors
+/// As [`RunConfig::parse`].
+pub fn tuned(settings: &[String]) -> Result<RunConfig> {
+    RunConfig::parse(beneath(&RunConfig::table(settings)?), settings)
+}
+
+/// The preset that settings begin from.
+fn beneath(asked: &Table) -> &'static str {
+    let text = |path: &[&str]| {
+        let mut at = asked.get(path[0])?;
+        for key in &path[1..] {
+            at = at.get(key)?;
+        }
+        at.as_str()
+    };
+    let source = text(&["data", "source"]).map(str::to_owned);
+    let source = source.unwrap_or_else(|| DataConfig::default().source);
+    let Ok(world) = source.parse::<World>() else { return "" };
+    let learner = text(&["algorithm", "name"]).unwrap_or(algorithms::Config::DEFAULT);
+    let extraction = text(&["algorithm", "extraction", "name"]);
+    // CRL by its other contrast was tuned under a name of its own.
+    let variant = text(&["algorithm", "contrast"]).map(|contrast| format!("{learner}-{contrast}"));
+    let names = variant.iter().map(String::as_str).chain([learner]);
+    let mut found = names.map(|name| preset(world, name, extraction));
+    found.find(|preset| !preset.is_empty()).unwrap_or_default()
+}
+
 /// The settings of the learners of one world.
-macro_rules! tuned {
+macro_rules! of_world {
     ($world:literal, $algorithm:expr, $($name:literal)*) => {
         match $algorithm {
             $($name => {
@@ -17,20 +52,20 @@ macro_rules! tuned {
 /// The settings that a learner was tuned to on a world, as TOML; empty where nobody did. With an
 /// extraction other than its usual one a learner may have settings of its own.
 pub fn preset(world: World, algorithm: &str, extraction: Option<&str>) -> &'static str {
-    let own = extraction.and_then(|extraction| tuned(world, &format!("{algorithm}-{extraction}")));
-    own.or_else(|| tuned(world, algorithm)).unwrap_or_default()
+    let own = extraction.and_then(|extraction| of(world, &format!("{algorithm}-{extraction}")));
+    own.or_else(|| of(world, algorithm)).unwrap_or_default()
 }
 
-fn tuned(world: World, algorithm: &str) -> Option<&'static str> {
+fn of(world: World, algorithm: &str) -> Option<&'static str> {
     match world {
-        World::Pinwheel | World::PinwheelShortcut => tuned!(
+        World::Pinwheel | World::PinwheelShortcut => of_world!(
             "pinwheel",
             algorithm,
             "atlas" "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
             "crl-nce" "cmd1-awr" "mqe-ddpg-bc" "qrl-ddpg-bc" "crl-awr" "tmd-awr" "gciql-awr" "ddpg-awr"
             "c-learning-awr"
         ),
-        World::Roads => tuned!(
+        World::Roads => of_world!(
             "roads",
             algorithm,
             "atlas" "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
@@ -42,8 +77,25 @@ fn tuned(world: World, algorithm: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms;
-    use crate::run::RunConfig;
+
+    #[test]
+    fn every_way_to_name_a_learner_finds_its_preset() {
+        let parsed = |name: &str, extraction| {
+            RunConfig::parse(preset(World::Pinwheel, name, extraction), &[]).unwrap()
+        };
+        let resolved = |settings: &[&str]| {
+            let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+            tuned(&[&["data.source=pinwheel".to_owned()], &settings[..]].concat()).unwrap()
+        };
+        for name in ["algorithm.name=\"cmd2\"", "algorithm.name = 'cmd2'", "algorithm.name=cmd2"] {
+            assert_eq!(resolved(&[name]), parsed("cmd2", None), "{name}");
+        }
+        assert_eq!(resolved(&[]), parsed(algorithms::Config::DEFAULT, None));
+        let crl = ["algorithm.name=crl", "algorithm.extraction.name=awr"];
+        assert_eq!(resolved(&crl), parsed("crl", Some("awr")));
+        let nce = resolved(&["algorithm.name=crl", "algorithm.contrast=nce"]);
+        assert_eq!(nce.train, parsed("crl-nce", None).train);
+    }
 
     #[test]
     fn every_preset_is_a_config_and_another_kind_begins_anew() {

@@ -4,18 +4,22 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use super::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
+use super::config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
 use crate::data::{self, Choices, Dataset, Loaded, Memory, Normalization};
 use crate::error::{Error, Result};
 use crate::simulate::{Environment, Recording, Task, World};
 use crate::train::Prepared;
 
-/// The data of a run and, for a world, the world itself.
+/// γ where neither the config nor a world says otherwise.
+const FILE_DISCOUNT: f64 = 0.99;
+
+/// The data of a run and, for a world, the world itself. The world's γ and radius come from here
+/// alone.
 pub struct Source {
     /// All trajectories.
     pub dataset: Dataset,
     /// The world they come from.
-    pub world: Option<Opened>,
+    pub world: Option<RecordedWorld>,
     /// Other trajectories to validate on; where there are none, some of the dataset are held out.
     pub held_out: Option<Dataset>,
     /// What a user should know about the data; one sentence each.
@@ -44,10 +48,18 @@ impl Source {
     /// # Errors
     /// Too few trajectories to hold some out; data that stay in a file can no longer be read.
     pub fn prepared(&self, config: &RunConfig) -> Result<Prepared> {
-        match &self.held_out {
-            None => prepare(config, &self.dataset),
-            Some(held_out) => normalized(config, self.dataset.clone(), Some(held_out.clone())),
-        }
+        let (training, validation) = match &self.held_out {
+            None => self.dataset.split(config.data.validation, config.data.seed)?,
+            Some(held_out) => (self.dataset.clone(), Some(held_out.clone())),
+        };
+        let radius = self.world.as_ref().map(|opened| opened.environment.radius());
+        normalized(config, training, validation, radius)
+    }
+
+    /// γ of a run on these data: what the config says, else the world's own, else that of files.
+    pub fn discount(&self, config: &RunConfig) -> f64 {
+        let of_world = || self.world.as_ref().map(|opened| opened.environment.discount());
+        config.discount.or_else(of_world).unwrap_or(FILE_DISCOUNT)
     }
 
     /// The same with its trajectories in memory: where they stay in a file, a sample of them, and a
@@ -80,7 +92,7 @@ impl Source {
 }
 
 /// A world that data were recorded in.
-pub struct Opened {
+pub struct RecordedWorld {
     /// Which.
     pub world: World,
     /// To act in.
@@ -102,8 +114,12 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
             None => environment.generate(config.seed)?,
             Some(count) => environment.record(config.seed, 0..count, &|| {})?.recording,
         };
-        let world = Some(Opened { world, environment, families, family_names });
+        let world = Some(RecordedWorld { world, environment, families, family_names });
         return Ok(Source { world, ..Source::new(dataset) });
+    }
+    if config.source == DataConfig::GIVEN {
+        return Err(Error::input("the data were given by a program, not by a file or a world")
+            .hint("ask the model alone, or pass the data again: `Run::on(dataset)`"));
     }
     let path = Path::new(&config.source);
     if !path.exists() {
@@ -144,7 +160,7 @@ fn load_held_out(config: &DataConfig, path: &Path, dataset: &Dataset) -> Result<
     let (found, expected) = (sizes(&held_out), sizes(dataset));
     if found != expected || held_out.choices() != dataset.choices() {
         return Err(Error::input(format!(
-            "held-out states and actions of {found:?} numbers, those trained on have {expected:?}"
+            "held-out states and actions have {found:?} values, those trained on have {expected:?}"
         ))
         .in_file(path)
         .hint("name another file, or set `data.held_out = \"none\"`"));
@@ -153,34 +169,34 @@ fn load_held_out(config: &DataConfig, path: &Path, dataset: &Dataset) -> Result<
 }
 
 /// The world that the data of a file are said to come from.
-fn recorded_in(world: World, dataset: &Dataset, path: &Path) -> Result<Opened> {
+fn recorded_in(world: World, dataset: &Dataset, path: &Path) -> Result<RecordedWorld> {
     let environment = world.open();
     let found = (dataset.state_size(), dataset.action_size());
     let expected = (environment.state_size(), environment.action_size());
     if found != expected {
         return Err(Error::input(format!(
-            "states and actions of {found:?} numbers, those of `{world}` have {expected:?}"
+            "states and actions have {found:?} values, those of `{world}` have {expected:?}"
         ))
         .in_file(path)
         .hint("set `data.recorded_in` to the world the file was recorded in"));
     }
     let families = vec![0; dataset.trajectories()];
-    Ok(Opened { world, environment, families, family_names: vec!["file".into()] })
+    Ok(RecordedWorld { world, environment, families, family_names: vec!["file".into()] })
 }
 
-/// Splits and normalizes data as the config says.
+/// Splits and normalizes data of no world as the config says.
 ///
 /// # Errors
 /// Too few trajectories to hold some out; data that stay in a file can no longer be read.
 pub fn prepare(config: &RunConfig, dataset: &Dataset) -> Result<Prepared> {
-    let (training, validation) = dataset.split(config.data.validation, config.data.seed)?;
-    normalized(config, training, validation)
+    Source::new(dataset.clone()).prepared(config)
 }
 
 fn normalized(
     config: &RunConfig,
     training: Dataset,
     validation: Option<Dataset>,
+    radius: Option<f64>,
 ) -> Result<Prepared> {
     let features = &config.data.features;
     features.check(training.state_size())?;
@@ -193,7 +209,6 @@ fn normalized(
         Some(law) => training.evened(law)?,
         None => training,
     };
-    let radius = config.data.world().map(|world| world.open().radius());
     Ok(Prepared { training, validation, normalization, radius })
 }
 

@@ -2,16 +2,12 @@
 
 use std::path::Path;
 
+use super::files::{EVALUATION, TIMING};
 use crate::error::Result;
 use crate::evaluate::{OverTraining, Success};
 use crate::ledger;
 
-/// The table of evaluations.
-pub(super) const EVALUATION: &str = "evaluation.csv";
-/// The table of everything that depends on the clock.
-pub(super) const TIMING: &str = "timing.csv";
-
-/// What the evaluations of the run in `folder` come to; none where there were none.
+/// The evaluations of the run in `folder`, summed up; none where there were none.
 ///
 /// # Errors
 /// A table that cannot be read.

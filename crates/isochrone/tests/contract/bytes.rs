@@ -7,7 +7,7 @@ use isochrone::algorithms::Config;
 use isochrone::engine::Threads;
 use isochrone::evaluate::Success;
 use isochrone::random::{Purpose, Stream};
-use isochrone::run::{self, Observer, Origin, RunConfig, Source, execute};
+use isochrone::run::{self, Conditions, Observer, RunConfig, Source, execute};
 use tempfile::TempDir;
 
 use crate::cases::{Case, cases};
@@ -46,7 +46,7 @@ impl Observer for Stops {
         assert_eq!(steps, STEPS);
         self.step = step;
         if let Some(at) = self.kills.iter().position(|&kill| kill == step) {
-            // A killed run does not get here again at once: it goes on from its checkpoint.
+            // A killed run does not get here again at once: it resumes from its checkpoint.
             self.kills.remove(at);
             std::panic::resume_unwind(Box::new("killed"));
         }
@@ -63,7 +63,7 @@ impl Observer for Stops {
 fn finish_through(stops: &mut Stops, config: &RunConfig, source: &Source, folder: &Path) -> usize {
     for begun in 1..100 {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            execute(config, source, folder, &Origin::default(), one_thread(), stops)
+            execute(config, source, folder, &Conditions::default(), one_thread(), stops)
         }));
         match result {
             Err(killed) => assert_eq!(killed.downcast_ref(), Some(&"killed")),
@@ -72,7 +72,7 @@ fn finish_through(stops: &mut Stops, config: &RunConfig, source: &Source, folder
             Ok(Ok(_)) => return begun,
         }
     }
-    panic!("a run that is stopped at a step goes on from there")
+    panic!("a run that is stopped at a step resumes from there")
 }
 
 /// The final files of a run; one that is not there is empty.

@@ -2,7 +2,7 @@
 
 use isochrone::algorithms::Config;
 use isochrone::data::Dataset;
-use isochrone::run::{Opened, RunConfig, Source};
+use isochrone::run::{RecordedWorld, RunConfig, Source};
 use isochrone::simulate::{Environment, Recording, World};
 
 use crate::square::Square;
@@ -52,7 +52,7 @@ impl Case {
     pub fn source(&self) -> Source {
         let Recording { dataset, families, family_names } = Square.generate(0).unwrap();
         let world = World::Pinwheel;
-        let opened = Opened { world, environment: Box::new(Square), families, family_names };
+        let opened = RecordedWorld { world, environment: Box::new(Square), families, family_names };
         if self.actions {
             return Source { world: Some(opened), ..Source::new(dataset) };
         }

@@ -6,7 +6,7 @@ use isochrone::Error;
 use isochrone::algorithms::Config;
 use isochrone::checkpoint::load;
 use isochrone::data::Dataset;
-use isochrone::run::{self, Origin, Silent, Source, execute};
+use isochrone::run::{self, Conditions, Silent, Source, execute};
 use tempfile::TempDir;
 
 use crate::cases::{Case, cases};
@@ -64,7 +64,7 @@ fn a_run_that_diverges_stops_with_its_step_and_leaves_only_finite_numbers() {
                 &config,
                 &case.source(),
                 &place,
-                &Origin::default(),
+                &Conditions::default(),
                 one_thread(),
                 &mut Silent,
             );
@@ -112,9 +112,9 @@ fn data_of_any_size_train_or_end_cleanly_and_leave_only_finite_numbers() {
                 let case = Case::new(name, &format!("data.scaling={scaling}"));
                 let source = Source::new(Square::record(&[12; 24], scale));
                 let place = folder.path().join(format!("{index}-{scale:e}-{scaling}"));
-                let (origin, threads) = (Origin::default(), one_thread());
+                let (conditions, threads) = (Conditions::default(), one_thread());
                 let config = case.config(&["train.save_every=1", "train.log_every=1"]);
-                let result = execute(&config, &source, &place, &origin, &threads, &mut Silent);
+                let result = execute(&config, &source, &place, &conditions, &threads, &mut Silent);
                 let what = format!("{name} at {scale:e}, {scaling}");
                 let model = assert_finite(&place, &what);
                 match result {

@@ -3,7 +3,6 @@
 //! ```text
 //! OUT/sheet.toml                       the sheet of a benchmark, where one was given
 //! OUT/WORLD/NAME-EXTRACTION/seed-N/    a run, with these beside its own files:
-//!     conditions.toml                  program, threads and device that trained it
 //!     planner.csv                      success of the final model along the graph planner's waypoints
 //!     diverged.toml                    where a number stopped being finite
 //! ```
@@ -19,7 +18,6 @@ mod work;
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use toml::Value;
 
 pub use plan::{Choice, Job, Plan, Request};
@@ -29,57 +27,7 @@ pub use summary::{Curve, Pooled, Row};
 pub use work::{Failure, Watch};
 
 use super::{RunConfig, list, read_config};
-use crate::checkpoint::write_whole;
 use crate::error::{Error, Result};
-
-const CONDITIONS: &str = "conditions.toml";
-const PLANNER: &str = "planner.csv";
-const DIVERGED: &str = "diverged.toml";
-
-/// What trained a run.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Conditions {
-    /// The version of the program.
-    pub version: String,
-    /// The commit it was built from, where one is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    /// Runs at a time; each has one thread.
-    pub threads: usize,
-    /// The GPU that updates ran on; none is the CPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
-}
-
-impl Conditions {
-    /// Writes the conditions into the folder of a run, which may be yet to make.
-    fn write(&self, folder: &Path) -> Result<()> {
-        std::fs::create_dir_all(folder).map_err(|error| Error::disk("create", folder, error))?;
-        let text = toml::to_string(self)
-            .map_err(|error| Error::input(format!("the conditions cannot be written: {error}")))?;
-        write_whole(&folder.join(CONDITIONS), text.as_bytes())
-    }
-
-    /// Where updates ran, for a table.
-    pub fn place(&self) -> &str {
-        self.device.as_deref().unwrap_or("CPU")
-    }
-}
-
-/// The TOML file at `path`; none where there is no such file.
-fn read_toml<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| Error::disk("read", path, error))?;
-    let read = toml::from_str(&text).map_err(|error| {
-        Error::input(format!("not what was written: {}", error.message()))
-            .in_file(path)
-            .hint("remove the file and repeat the comparison")
-    });
-    read.map(Some)
-}
 
 /// The runs of worlds at and below `out`, by path.
 fn runs(out: &Path) -> Result<Vec<(PathBuf, RunConfig)>> {

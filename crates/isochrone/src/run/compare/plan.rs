@@ -7,7 +7,7 @@ use super::{Sheet, agree, extraction, runs};
 use crate::algorithms;
 use crate::engine::Threads;
 use crate::error::{Error, Result};
-use crate::run::{DataConfig, RunConfig, Source, open_source, preset};
+use crate::run::{DataConfig, RunConfig, Source, open_source, tuned};
 use crate::simulate::World;
 use crate::spelling::nearest;
 use crate::train::Trainer;
@@ -227,7 +227,7 @@ impl Plan {
         self.open(&config.data)?;
         let Some(source) = self.source(config) else { return Ok(()) };
         let data = source.prepared(config)?;
-        let (seed, discount) = (config.seed, config.discount());
+        let (seed, discount) = (config.seed, source.discount(config));
         let threads = Threads::default();
         Trainer::new(&config.algorithm, &config.train, &data, discount, seed, threads).map(drop)
     }
@@ -334,15 +334,6 @@ fn resolve(
         CRL_NCE => ("crl", Some("algorithm.contrast=nce")),
         _ => (name, None),
     };
-    let tuned = match &request.sheet {
-        Some(sheet) => sheet.config(world, name)?,
-        None => [name, learner]
-            .map(|name| preset(world, name, extraction))
-            .into_iter()
-            .find(|tuned| !tuned.is_empty())
-            .unwrap_or_default()
-            .to_owned(),
-    };
     let mut settings = vec![format!("data.source=\"{world}\"")];
     if !is_file {
         settings.push(format!("algorithm.name=\"{learner}\""));
@@ -352,10 +343,10 @@ fn resolve(
         settings.push(format!("algorithm.extraction.name=\"{extraction}\""));
     }
     settings.extend_from_slice(given);
-    let mut config = if is_file {
-        RunConfig::read(Path::new(name), &settings)?
-    } else {
-        RunConfig::parse(&tuned, &settings)?
+    let mut config = match &request.sheet {
+        _ if is_file => RunConfig::read(Path::new(name), &settings)?,
+        Some(sheet) => RunConfig::parse(&sheet.config(world, name)?, &settings)?,
+        None => tuned(&settings)?,
     };
     let chosen = config.data.world() == Some(world)
         && (is_file || config.algorithm.name() == learner)
@@ -415,7 +406,7 @@ mod tests {
                     format!("data.source={world}"),
                     format!("seed={seed}"),
                 ];
-                let tuned = preset(world, name, None);
+                let tuned = crate::run::preset(world, name, None);
                 let mut config = RunConfig::parse(tuned, &settings).unwrap();
                 // Nothing else is changed but that curves need evaluations.
                 if config.train.evaluate_every == 0 {

@@ -1,4 +1,4 @@
-//! What a comparison's folder holds: one result a run, read from the tables of the runs.
+//! What a comparison's folder holds: one result per run, read from the tables of the runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{CONDITIONS, Conditions, DIVERGED, PLANNER, agree, extraction, read_toml, runs};
+use super::{agree, extraction, runs};
 use crate::algorithms;
 use crate::error::{Error, Result};
 use crate::evaluate::{LAST, OverTraining};
 use crate::ledger;
-use crate::run::tables::{EVALUATION, MOST_TASKS, evaluation_columns};
-use crate::run::{RunConfig, folder, update_seconds};
+use crate::run::files::{DIVERGED, EVALUATION, PLANNER};
+use crate::run::provenance::read_toml;
+use crate::run::tables::{MOST_TASKS, evaluation_columns};
+use crate::run::{Conditions, RunConfig, folder, update_seconds};
 use crate::simulate::World;
 
 /// How a run stands.
@@ -22,7 +24,7 @@ pub enum Ending {
     Complete,
     /// A number stopped being finite.
     Diverged(Divergence),
-    /// It can go on.
+    /// It can be resumed.
     Stopped,
 }
 
@@ -70,7 +72,7 @@ fn columns() -> Vec<String> {
     columns
 }
 
-/// What one run came to. What was not measured is not a number.
+/// The results of one run. What was not measured is not a number.
 #[derive(Debug, Clone)]
 pub struct RunResult {
     /// Its folder.
@@ -128,7 +130,7 @@ impl RunResult {
             best: over.map_or(f64::NAN, |over| over.best),
             planner: last(&table(&folder.join(PLANNER))?),
             seconds: update_seconds(&folder)?,
-            conditions: read_toml(&folder.join(CONDITIONS))?,
+            conditions: Conditions::read(&folder)?,
             folder,
             world,
             algorithm,

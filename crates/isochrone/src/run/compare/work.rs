@@ -1,4 +1,4 @@
-//! The runs of a comparison, one a thread: for small networks the way that wastes least. On a GPU the
+//! The runs of a comparison, one per thread: for small networks that wastes least. On a GPU the
 //! updates of all of them run side by side, seeds of one thing that learn from one recording as one,
 //! and each thread evaluates its own run.
 
@@ -8,16 +8,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::plan::recording;
 use super::results::Divergence;
-use super::{Conditions, DIVERGED, Job, PLANNER, Plan};
+use super::{Job, Plan};
 use crate::checkpoint::write_whole;
 use crate::engine::{Hardware, Seeds, Threads};
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, success};
 use crate::ledger::{self, Ledger};
-use crate::run::{
-    Observer, Origin, RunConfig, Source, evaluation_columns, evaluation_row, execute, folder,
-    open_model, tasks,
-};
+use crate::run::files::{DIVERGED, PLANNER};
+use crate::run::tables::{evaluation_columns, evaluation_row};
+use crate::run::{Conditions, Observer, RunConfig, Source, execute, folder, open_model, tasks};
 
 /// Who watches a comparison: told of every run, and says when to stop.
 pub trait Watch: Sync {
@@ -118,13 +117,11 @@ impl Plan {
     ) -> Result<()> {
         let Some(source) = self.source(&job.config) else { return Ok(()) };
         if !job.is_complete() {
-            conditions.write(&job.folder)?;
             let hardware = Hardware { threads: Threads::default(), ..hardware.clone() };
-            let origin = Origin::default();
             let mut observer = watch.begins(job);
             let seeds = hardware.seeds.clone();
             let trained =
-                execute(&job.config, source, &job.folder, &origin, hardware, &mut *observer);
+                execute(&job.config, source, &job.folder, conditions, hardware, &mut *observer);
             seeds.iter().for_each(|seeds| seeds.leave(job.config.seed));
             Divergence::keep(&job.folder.join(DIVERGED), trained.as_ref().err())?;
             trained?;
@@ -238,8 +235,7 @@ mod tests {
         for (workers, each) in [(3, 1), (9, 2)] {
             let out = tempfile::tempdir().unwrap();
             let counted = Counted::default();
-            let (version, commit, device) = (String::new(), None, None);
-            let conditions = Conditions { version, commit, threads: workers, device };
+            let conditions = Conditions::new(None, workers);
             let plan = plan(true, out.path());
             let stopped = plan.execute(&conditions, &Hardware::default(), &counted);
             assert!(stopped.iter().all(|run| matches!(run.error, Error::Interrupted(15))));

@@ -14,7 +14,7 @@ pub(super) const SEE_CONFIG: &str = "`isochrone config` prints every key with it
 /// Reads the section of the learner, over the defaults of the one it names.
 pub(super) fn read_algorithm(mut table: Table) -> Result<algorithms::Config> {
     let name = match table.remove("name") {
-        None => "cmd1".to_owned(),
+        None => algorithms::Config::DEFAULT.to_owned(),
         Some(Value::String(name)) => name,
         Some(other) => return Err(wrong_type("algorithm.name", "a name", &other)),
     };

@@ -1,0 +1,115 @@
+//! What trained a run and what it learned from: `provenance.toml`, written once.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::files::PROVENANCE;
+use crate::checkpoint::write_whole;
+use crate::data::Dataset;
+use crate::error::{Error, Result};
+
+/// What trained a run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Conditions {
+    /// The version of the library.
+    pub version: String,
+    /// The commit that the program was built from, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Threads of the program: in a comparison, runs at a time with one thread each.
+    #[serde(default)]
+    pub threads: usize,
+    /// Where updates ran: `cpu`, or the name of the GPU.
+    pub device: String,
+}
+
+/// What stands for the CPU.
+const CPU: &str = "cpu";
+
+impl Default for Conditions {
+    fn default() -> Self {
+        Self::new(None, 1)
+    }
+}
+
+impl Conditions {
+    /// A program built from `commit` with so many threads; runs that use a GPU name it themselves.
+    pub fn new(commit: Option<&str>, threads: usize) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: commit.map(str::to_owned),
+            threads,
+            device: CPU.to_owned(),
+        }
+    }
+
+    /// The GPU that updates ran on; none is the CPU.
+    pub fn gpu(&self) -> Option<&str> {
+        Some(&*self.device).filter(|device| *device != CPU)
+    }
+
+    /// Where updates ran, for a table.
+    pub fn place(&self) -> &str {
+        self.gpu().unwrap_or("CPU")
+    }
+
+    /// What the folder of a run says of them; none where it says nothing.
+    pub(super) fn read(folder: &Path) -> Result<Option<Self>> {
+        read_toml(&folder.join(PROVENANCE))
+    }
+}
+
+/// What trained a run and what it learned from.
+#[derive(Debug, Serialize)]
+pub(super) struct Provenance<'a> {
+    #[serde(flatten)]
+    pub conditions: Conditions,
+    /// The fingerprint of the data.
+    pub data: &'a str,
+    pub data_rows: usize,
+    pub data_trajectories: usize,
+    /// γ, as the config or else the data's source says.
+    pub discount: f64,
+    /// The run whose distance was taken over, and its updates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from_step: Option<u64>,
+}
+
+impl<'a> Provenance<'a> {
+    /// Of a run that learns from `dataset`, whose fingerprint is `data`.
+    pub fn new(conditions: Conditions, dataset: &Dataset, data: &'a str, discount: f64) -> Self {
+        Self {
+            conditions,
+            data,
+            data_rows: dataset.rows(),
+            data_trajectories: dataset.trajectories(),
+            discount,
+            from: None,
+            from_step: None,
+        }
+    }
+
+    /// Writes it into the folder of its run.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let text = toml::to_string(self)
+            .map_err(|error| Error::input(format!("the provenance cannot be written: {error}")))?;
+        write_whole(&folder.join(PROVENANCE), text.as_bytes())
+    }
+}
+
+/// The TOML file at `path`; none where there is no such file.
+pub(super) fn read_toml<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| Error::disk("read", path, error))?;
+    let read = toml::from_str(&text).map_err(|error| {
+        Error::input(format!("cannot be read back: {}", error.message()))
+            .in_file(path)
+            .hint("remove the file and repeat the command")
+    });
+    read.map(Some)
+}

@@ -1,0 +1,333 @@
+//! The loop of a run: updates, rows of metrics, evaluations and checkpoints, from where its folder
+//! stands to its end.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::config::RunConfig;
+use super::files::{CHECKPOINTS, EVALUATION, METRICS, MODEL, TIMING};
+use super::folder::{self, final_snapshot};
+use super::provenance::{Conditions, Provenance};
+use super::source::{Source, tasks};
+use super::tables::{evaluation_columns, evaluation_row};
+use crate::checkpoint::{Lock, Snapshot, latest, save_step};
+use crate::engine::Hardware;
+use crate::error::{Error, Result};
+use crate::evaluate::{Control, Success, success};
+use crate::ledger::Ledger;
+use crate::model::Model;
+use crate::simulate::Task;
+use crate::train::{Prepared, Trainer};
+
+/// What a run tells while it goes, and when it should stop.
+pub trait Observer: Send {
+    /// Updates up to `step` are done.
+    fn updated(&mut self, _step: u64, _steps: u64) {}
+    /// A row of metrics was written: their names and values.
+    fn logged(&mut self, _step: u64, _names: &[String], _values: &[f64]) {}
+    /// A checkpoint is damaged and was skipped.
+    fn skipped(&mut self, _error: &Error) {}
+    /// The run resumes from a checkpoint.
+    fn resumed(&mut self, _step: u64) {}
+    /// Something that a user should know.
+    fn noted(&mut self, _note: &str) {}
+    /// An evaluation is done.
+    fn evaluated(&mut self, _step: u64, _success: &Success) {}
+    /// A signal that asks to stop.
+    fn signal(&self) -> Option<i32> {
+        None
+    }
+}
+
+/// An observer that is told everything and says nothing.
+pub struct Silent;
+
+impl Observer for Silent {}
+
+/// A run that is complete.
+pub struct Finished {
+    /// What it learned.
+    pub model: Model,
+    /// The last evaluation, in a world.
+    pub success: Option<Success>,
+}
+
+/// Runs `config` in `folder` to its end, resuming from what the folder holds.
+///
+/// # Errors
+/// Whatever is wrong with config, data, folder or machine; a signal ends with
+/// [`Error::Interrupted`] after saving.
+pub fn execute(
+    config: &RunConfig,
+    source: &Source,
+    folder: &Path,
+    conditions: &Conditions,
+    hardware: impl Into<Hardware>,
+    observer: &mut dyn Observer,
+) -> Result<Finished> {
+    let hardware = hardware.into();
+    let _lock = Lock::take(folder)?;
+    let extended = folder::check(config, folder)?;
+    let data = source.prepared(config)?;
+    let trainer = begin(config, source, &data, &hardware, observer)?;
+    let device = hardware.gpu.as_ref().filter(|_| trainer.on_gpu()).map(|gpu| gpu.name.clone());
+    let mut conditions = conditions.clone();
+    conditions.device = device.unwrap_or(conditions.device);
+    let mut session = Session {
+        config,
+        source,
+        folder,
+        data: source.fingerprint()?,
+        tasks: tasks(config, source)?,
+        trainer,
+        success: None,
+    };
+    let from = session.begin(observer)?;
+    // Only now: a command that was refused leaves the folder free for the corrected one.
+    let discount = source.discount(config);
+    let mut provenance = Provenance::new(conditions, &source.dataset, &session.data, discount);
+    provenance.from = config.from.as_deref();
+    provenance.from_step = from;
+    folder::claim(config, &provenance, extended.is_some(), folder)?;
+    if let Some(before) = extended {
+        observer.noted(&format!(
+            "continuing from {before} to {} updates; schedules and phases now span all of them",
+            config.train.steps
+        ));
+    }
+    hardware.threads.enter(|| session.run(observer))
+}
+
+/// Trains `config` to its end without a folder: nothing is kept, and nothing can be resumed.
+pub(super) fn train_in_memory(
+    config: &RunConfig,
+    source: &Source,
+    hardware: Hardware,
+    observer: &mut dyn Observer,
+) -> Result<Finished> {
+    let data = source.prepared(config)?;
+    let mut trainer = begin(config, source, &data, &hardware, observer)?;
+    take_over(config, &mut trainer)?;
+    let steps = config.train.steps;
+    hardware.threads.enter(|| {
+        while trainer.step() < steps {
+            let portion = if trainer.on_gpu() { PORTION } else { 1 };
+            trainer.updates(steps.min(trainer.step() + portion))?;
+            observer.updated(trainer.step(), steps);
+            if let Some(signal) = observer.signal() {
+                return Err(Error::Interrupted(signal));
+            }
+        }
+        let model = trainer.model()?;
+        let success = measure(config, source, &tasks(config, source)?, &model)?;
+        Ok(Finished { model, success })
+    })
+}
+
+/// The trainer of a run at its first step.
+fn begin<'d>(
+    config: &RunConfig,
+    source: &Source,
+    data: &'d Prepared,
+    hardware: &Hardware,
+    observer: &mut dyn Observer,
+) -> Result<Trainer<'d>> {
+    let (seed, discount) = (config.seed, source.discount(config));
+    let trainer =
+        Trainer::new(&config.algorithm, &config.train, data, discount, seed, hardware.clone())?;
+    if let Some(note) = trainer.note() {
+        observer.noted(note);
+    }
+    Ok(trainer)
+}
+
+/// Takes over what the run builds on; the updates of the run whose distance it was.
+fn take_over(config: &RunConfig, trainer: &mut Trainer<'_>) -> Result<Option<u64>> {
+    let mut step = None;
+    if let Some(run) = config.from.as_deref().map(Path::new) {
+        let snapshot = final_snapshot(run)?;
+        let adopted = trainer.adopt(&snapshot, |name| name != "policy");
+        adopted.map_err(|error| error.in_file(run))?;
+        step = Some(snapshot.step);
+    }
+    if let crate::algorithms::Config::Cmd2(config) = &config.algorithm
+        && let Some(run) = config.trained_critic.as_deref().map(Path::new)
+    {
+        let adopted = trainer.adopt(&final_snapshot(run)?, |name| name.ends_with("_encoder"));
+        adopted.map_err(|error| error.in_file(run))?;
+    }
+    Ok(step)
+}
+
+/// How often the policy reaches its goals; none without a world or a policy.
+fn measure(
+    config: &RunConfig,
+    source: &Source,
+    tasks: &[Task],
+    model: &Model,
+) -> Result<Option<Success>> {
+    let Some(opened) = source.world.as_ref().filter(|_| model.has_policy()) else {
+        return Ok(None);
+    };
+    let seed = config.evaluation.seed;
+    success(&*opened.environment, tasks, model, Control::Policy, seed).map(Some)
+}
+
+/// Updates that a GPU is asked for at once at most, between two looks at signals.
+const PORTION: u64 = 256;
+
+/// A run in progress in its folder.
+struct Session<'a> {
+    config: &'a RunConfig,
+    source: &'a Source,
+    folder: &'a Path,
+    /// The fingerprint of the data.
+    data: String,
+    tasks: Vec<Task>,
+    trainer: Trainer<'a>,
+    success: Option<Success>,
+}
+
+struct Ledgers {
+    metrics: Ledger,
+    evaluation: Option<Ledger>,
+    timing: Ledger,
+}
+
+impl Session<'_> {
+    /// What a checkpoint remembers of the config it belongs to.
+    fn config_hash(&self) -> Result<String> {
+        // A run may be continued for more updates than it began with.
+        let mut identity = self.config.identity();
+        identity.train.steps = 0;
+        Ok(blake3::hash(identity.to_toml()?.as_bytes()).to_hex().to_string())
+    }
+
+    fn checkpoints(&self) -> PathBuf {
+        self.folder.join(CHECKPOINTS)
+    }
+
+    /// Restores the newest checkpoint, or takes over what the run builds on; then the updates of the
+    /// run whose distance it is.
+    fn begin(&mut self, observer: &mut dyn Observer) -> Result<Option<u64>> {
+        let found = latest(&self.checkpoints())?;
+        if let Some(snapshot) = found.snapshot {
+            found.skipped.iter().for_each(|error| observer.skipped(error));
+            if snapshot.facts.get("data") != Some(&self.data) {
+                return Err(Error::changed("the data are not those the run began with")
+                    .in_file(self.folder)
+                    .hint("restore the data, or choose another folder with `--out`"));
+            }
+            if snapshot.facts.get("config") != Some(&self.config_hash()?) {
+                return Err(Error::input("the newest checkpoint is of another config")
+                    .in_file(self.folder)
+                    .hint("choose another folder with `--out`"));
+            }
+            self.trainer.restore(&snapshot).map_err(|error| error.in_file(self.folder))?;
+            observer.resumed(snapshot.step);
+            Ok(None)
+        } else if !found.skipped.is_empty() {
+            Err(Error::input("every checkpoint of the run is damaged")
+                .in_file(&self.checkpoints())
+                .hint("remove the folder `checkpoints` to begin again"))
+        } else {
+            take_over(self.config, &mut self.trainer)
+        }
+    }
+
+    fn open_ledgers(&self) -> Result<Ledgers> {
+        let step = self.trainer.step();
+        let resume = (step > 0).then_some(step);
+        let open =
+            |name: &str, columns: &[String]| Ledger::open(&self.folder.join(name), columns, resume);
+        let evaluation = (!self.tasks.is_empty())
+            .then(|| open(EVALUATION, &evaluation_columns(self.source.groups())));
+        let timing = ["time/updates_per_second", "time/evaluation_seconds"].map(str::to_owned);
+        Ok(Ledgers {
+            metrics: open(METRICS, &self.trainer.metrics())?,
+            evaluation: evaluation.transpose()?,
+            timing: open(TIMING, &timing)?,
+        })
+    }
+
+    fn run(&mut self, observer: &mut dyn Observer) -> Result<Finished> {
+        let mut ledgers = self.open_ledgers()?;
+        let (settings, names) = (&self.config.train, self.trainer.metrics());
+        let due = |step: u64, every: u64| every > 0 && step.is_multiple_of(every);
+        let mut since = (Instant::now(), self.trainer.step());
+        while self.trainer.step() < settings.steps {
+            self.trainer.updates(self.next_stop())?;
+            let step = self.trainer.step();
+            let last = step == settings.steps;
+            if due(step, settings.log_every) || last {
+                let row = self.trainer.row()?;
+                ledgers.metrics.append(step, &row)?;
+                observer.logged(step, &names, &row);
+            }
+            let mut seconds = f64::NAN;
+            if due(step, settings.evaluate_every) || last {
+                seconds = self.evaluate(&mut ledgers, observer)?;
+            }
+            observer.updated(step, settings.steps);
+            let signal = self.trainer.stops(observer.signal());
+            if due(step, settings.save_every) || last || signal.is_some() {
+                let rate = (step - since.1) as f64 / since.0.elapsed().as_secs_f64();
+                ledgers.timing.append(step, &[rate, seconds])?;
+                since = (Instant::now(), step);
+                self.save(&ledgers)?;
+            }
+            if let Some(signal) = signal.filter(|_| !last) {
+                return Err(Error::Interrupted(signal));
+            }
+        }
+        self.finish()
+    }
+
+    /// The next step at which there is something to do besides updating.
+    fn next_stop(&self) -> u64 {
+        let settings = &self.config.train;
+        let step = self.trainer.step();
+        let portion = if self.trainer.on_gpu() { PORTION } else { 1 };
+        let next = |every: u64| (step / every + 1) * every;
+        [portion, settings.log_every, settings.save_every, settings.evaluate_every]
+            .into_iter()
+            .filter(|&every| every > 0)
+            .fold(settings.steps, |stop, every| stop.min(next(every)))
+    }
+
+    /// Measures success in the world; how many seconds it took.
+    fn evaluate(&mut self, ledgers: &mut Ledgers, observer: &mut dyn Observer) -> Result<f64> {
+        let Some(ledger) = &mut ledgers.evaluation else { return Ok(f64::NAN) };
+        let model = self.trainer.model()?;
+        let since = Instant::now();
+        let Some(measured) = measure(self.config, self.source, &self.tasks, &model)? else {
+            return Ok(f64::NAN);
+        };
+        let row = evaluation_row(&measured, self.source.groups());
+        ledger.append(self.trainer.step(), &row)?;
+        observer.evaluated(self.trainer.step(), &measured);
+        self.success = Some(measured);
+        Ok(since.elapsed().as_secs_f64())
+    }
+
+    /// Tables first, then the checkpoint: a table is never behind it.
+    fn save(&self, ledgers: &Ledgers) -> Result<()> {
+        for ledger in [Some(&ledgers.metrics), ledgers.evaluation.as_ref(), Some(&ledgers.timing)] {
+            ledger.map_or(Ok(()), Ledger::sync)?;
+        }
+        let mut snapshot: Snapshot = self.trainer.snapshot()?;
+        snapshot.facts.insert("kind".into(), "checkpoint".into());
+        snapshot.facts.insert("data".into(), self.data.clone());
+        snapshot.facts.insert("config".into(), self.config_hash()?);
+        save_step(&self.checkpoints(), &snapshot, self.config.train.keep)
+    }
+
+    fn finish(&mut self) -> Result<Finished> {
+        let model = self.trainer.model()?;
+        let path = self.folder.join(MODEL);
+        if !path.exists() {
+            model.save(&path)?;
+        }
+        Ok(Finished { model, success: self.success.take() })
+    }
+}
