@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use isochrone::evaluate::{Audit, OverTraining, Success};
+use isochrone::evaluate::Success;
 use isochrone::model::Model;
 use isochrone::plan::Graph;
 use isochrone::report::pictures as draw;
 use isochrone::run::OpenRun;
 use isochrone::{Error, Result};
-use serde::Serialize;
 
-use crate::examiner::{Against, Examiner, Steering};
+use crate::evaluation::Evaluation;
+use crate::examiner::{Examiner, Steering};
 use crate::opened::{data_of, open_run, seed_folders};
 use crate::output::{Bars, say, say_json};
 use crate::pictures::{self, Plane};
@@ -37,36 +37,6 @@ pub struct Evaluate {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// What is measured of one run; printed as lines or as JSON.
-#[derive(Debug, Serialize)]
-pub struct Evaluation {
-    /// The run.
-    pub folder: PathBuf,
-    /// Its learner.
-    pub algorithm: String,
-    /// Where its data come from.
-    pub source: String,
-    /// Its seed.
-    pub seed: u64,
-    /// Its updates.
-    pub updates: u64,
-    /// Who steered.
-    pub control: Steering,
-    /// How often goals were reached, in a world and with a policy.
-    pub success: Option<Success>,
-    /// All evaluations of the policy while it trained, in a maze.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub over_training: Option<OverTraining>,
-    /// Agreement with exact steps, in a world that has an exact solver.
-    pub against_exact: Option<Against>,
-    /// The triangle inequality, where a distance was learned.
-    pub audit: Option<Audit>,
-    /// What could not be measured, and why.
-    pub not_available: Vec<String>,
-    /// The pictures drawn.
-    pub pictures: Vec<PathBuf>,
 }
 
 /// Runs the command.
@@ -217,7 +187,7 @@ fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
     bar.finish_and_clear();
     let pictures =
         if arguments.no_pictures { Vec::new() } else { paint_seeds(arguments, &evaluations)? };
-    let report = seeds::Report::new(arguments.run.clone(), evaluations, pictures);
+    let report = seeds::SeedsReport::new(arguments.run.clone(), evaluations, pictures);
     if arguments.json { say_json(&report) } else { report.tell() }
 }
 
@@ -243,7 +213,7 @@ fn complete_seeds(folders: &[PathBuf]) -> Result<Vec<OpenRun>> {
         return Err(error);
     }
     for error in left_out {
-        crate::warn(&format!("left out: {error}"));
+        crate::output::warn(&format!("left out: {error}"));
     }
     for one in &opened {
         let mut keys = one.config.differences(&opened[0].config)?;
@@ -267,13 +237,6 @@ fn paint_seeds(arguments: &Evaluate, evaluations: &[Evaluation]) -> Result<Vec<P
     let target = arguments.run.join("curves");
     draw::curves(&picture, &target)?;
     Ok(both(&[target]))
-}
-
-impl Evaluation {
-    /// The learner and its data.
-    pub fn name(&self) -> String {
-        format!("{} on {}", self.algorithm, self.source)
-    }
 }
 
 fn tell(evaluation: &Evaluation) -> Result<()> {

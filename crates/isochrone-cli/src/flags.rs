@@ -22,7 +22,7 @@ pub fn thread_count(asked: Option<usize>) -> Result<usize> {
 pub fn hardware(device: &str) -> Result<Hardware> {
     let (hardware, reason) = Hardware::choose(device.parse()?, Threads::default())?;
     if let Some(reason) = reason {
-        crate::warn(&reason);
+        crate::output::warn(&reason);
     }
     Ok(hardware)
 }

@@ -7,6 +7,7 @@ mod config;
 mod data;
 mod demo;
 mod evaluate;
+mod evaluation;
 mod exact;
 mod examiner;
 mod flags;
@@ -23,7 +24,6 @@ mod train;
 mod training;
 mod wording;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            warn(&format!("error: {}", one_line(&error)));
+            output::warn(&format!("error: {}", one_line(&error)));
             ExitCode::from(error.exit_code())
         }
     }
@@ -77,9 +77,4 @@ fn main() -> ExitCode {
 /// The text of an error as one line, whatever characters a file's name has.
 fn one_line(error: &isochrone::Error) -> String {
     error.to_string().replace(['\n', '\r'], " ")
-}
-
-/// Prints one line to standard error; a closed one is ignored.
-fn warn(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -19,7 +19,7 @@ pub fn open_run(folder: &Path) -> Result<OpenRun> {
     let opened = OpenRun::new(folder)?;
     if !opened.is_complete() {
         let (step, steps) = (opened.step, opened.config.train.steps);
-        crate::warn(&format!(
+        crate::output::warn(&format!(
             "the run is not complete: answers are those of step {step} of {steps}"
         ));
     }
@@ -38,7 +38,7 @@ pub fn data_of(opened: &OpenRun) -> Result<Source> {
 pub fn sampled(source: Source) -> Result<Source> {
     let before = source.notes.len();
     let source = source.sampled()?;
-    source.notes[before..].iter().for_each(|note| crate::warn(note));
+    source.notes[before..].iter().for_each(|note| crate::output::warn(note));
     Ok(source)
 }
 

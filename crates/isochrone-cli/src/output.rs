@@ -32,6 +32,11 @@ pub fn say_json(value: &impl Serialize) -> Result<()> {
     say(&text)
 }
 
+/// Prints one line to standard error; a closed one is ignored.
+pub fn warn(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Progress bars on the terminal; nothing where there is none.
 pub struct Bars {
     bars: MultiProgress,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use isochrone::Result;
 use serde::Serialize;
 
-use crate::evaluate::Evaluation;
+use crate::evaluation::Evaluation;
 use crate::output::say;
 use crate::wording;
 
@@ -14,7 +14,7 @@ const MOST_SWITCHES: u8 = 4;
 
 /// What an evaluation of several seeds prints.
 #[derive(Serialize)]
-pub struct Report {
+pub struct SeedsReport {
     folder: PathBuf,
     means: Vec<Mean>,
     seeds: Vec<Evaluation>,
@@ -45,7 +45,7 @@ impl Mean {
     }
 }
 
-impl Report {
+impl SeedsReport {
     /// Means over `seeds`.
     pub fn new(folder: PathBuf, seeds: Vec<Evaluation>, pictures: Vec<PathBuf>) -> Self {
         let means = means(&seeds);

@@ -105,7 +105,7 @@ pub fn run(arguments: &Train) -> Result<()> {
     let threads = thread_count(arguments.threads)?;
     let hardware = hardware(&arguments.device)?;
     let source = run::open_source(&jobs[0].0.data)?;
-    source.notes.iter().for_each(|note| crate::warn(note));
+    source.notes.iter().for_each(|note| crate::output::warn(note));
     let signals = Signals::listen()?;
     let report_every = arguments.report_every;
     let workshop = Workshop { hardware: &hardware, threads, report_every, signals: &signals };
@@ -308,7 +308,7 @@ fn tell(
         None => Ok(()),
         Some(error) => {
             if let Error::Interrupted(_) = error {
-                crate::warn(&format!(
+                crate::output::warn(&format!(
                     "saved in {}; the same command resumes from there",
                     folder.display()
                 ));

@@ -124,23 +124,23 @@ impl Observer for Watch {
     fn logged(&mut self, step: u64, names: &[String], values: &[f64]) {
         if self.bar.is_hidden() && self.told.elapsed() >= self.report_every {
             self.told = Instant::now();
-            crate::warn(&self.line(step, names, values));
+            crate::output::warn(&self.line(step, names, values));
         }
     }
 
     fn skipped(&mut self, error: &Error) {
-        self.bar.suspend(|| crate::warn(&format!("{error}; the one before it is used")));
+        self.bar.suspend(|| crate::output::warn(&format!("{error}; the one before it is used")));
     }
 
     fn resumed(&mut self, step: u64) {
         self.began = (Instant::now(), step);
         self.bar.set_position(step);
         self.bar.reset_eta();
-        self.bar.suspend(|| crate::warn(&format!("resuming from step {step}")));
+        self.bar.suspend(|| crate::output::warn(&format!("resuming from step {step}")));
     }
 
     fn noted(&mut self, note: &str) {
-        self.bar.suspend(|| crate::warn(note));
+        self.bar.suspend(|| crate::output::warn(note));
     }
 
     fn evaluated(&mut self, _step: u64, success: &Success) {

@@ -112,16 +112,11 @@ impl<'d> Trainer<'d> {
         let learner = algorithm.fitted(dataset)?.build(problem, &mut parameters)?;
         let hardware = hardware.into();
         check_memory("the parameters of the networks", parameters.bytes())?;
-        let declare = || {
-            let parameters = parameters.clone();
-            let mut program =
-                Program::new(parameters, settings.batch_size, state_size, action_size);
-            learner.declare(&mut program);
-            program
-        };
-        let program = declare();
+        let parameters_bytes = parameters.bytes();
+        let mut program = Program::new(parameters, settings.batch_size, state_size, action_size);
+        learner.declare(&mut program);
         if hardware.gpu.is_none() {
-            let bytes = parameters.bytes().saturating_add(program.bytes());
+            let bytes = parameters_bytes.saturating_add(program.bytes());
             check_memory("the networks and a batch of their values", bytes)?;
         }
         let layout = program.layout().clone();
@@ -137,7 +132,7 @@ impl<'d> Trainer<'d> {
         }
         let sampler = sampler(dataset).taught(teacher.as_ref().map(Teacher::lessons));
         let samplers = (&sampler, held_out.as_ref());
-        let (engine, note) = Engine::new(&hardware, &declare, samplers, seed)?;
+        let (engine, note) = Engine::new(&hardware, program, samplers, seed)?;
         Ok(Self { engine, note, learner, sampler, held_out, data, discount, seed, step: 0 })
     }
 

@@ -9,10 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Names that several files may define: every algorithm has its own `Config`, always written with
-/// its module (`cmd1::Config`).
-/// The types of `engine/cuda` have stand-ins in builds without it.
-const SHARED: [(&str, &str); 3] =
-    [("Config", "algorithms/"), ("CudaExecutor", "engine/"), ("Dissection", "engine/")];
+/// its module (`cmd1::Config`), and a build without the feature `cuda` has stand-ins.
+const SHARED: [(&str, &str); 3] = [
+    ("Config", "algorithms/"),
+    ("CudaExecutor", "engine/without_cuda.rs"),
+    ("Dissection", "engine/without_cuda.rs"),
+];
 
 /// Names of the prelude. The crate's own `Result` fills in its own error and stands in `error.rs`.
 const PRELUDE: &str = "\

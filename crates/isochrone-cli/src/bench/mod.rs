@@ -3,20 +3,19 @@
 mod case;
 mod machine;
 mod measure;
+mod meter;
 mod scaling;
 mod solver;
 mod table;
 
 use std::path::PathBuf;
 
-use indicatif::ProgressBar;
 use isochrone::engine::{Hardware, Threads};
 use isochrone::{Error, Result};
-use serde::Serialize;
 
 use self::case::{BenchData, Case, SHAPE_NAMES, Shape, learners};
-use self::machine::{Machine, peak_memory};
-use self::measure::{Found, Limits, Products, on_cpu, on_gpu};
+use self::measure::{Found, Limits};
+use self::meter::Meter;
 use crate::flags::thread_count;
 use crate::output::{Bars, say, say_json};
 
@@ -61,22 +60,6 @@ pub struct Bench {
     quick: bool,
 }
 
-/// Everything that is reported.
-#[derive(Debug, Serialize)]
-struct Report {
-    version: &'static str,
-    machine: Machine,
-    device: String,
-    threads: usize,
-    /// The rate of a 1024 × 1024 × 1024 product, before or after all cases; none on a GPU.
-    peak_gflop_per_second: Option<f64>,
-    cases: Vec<Found>,
-    /// The exact solver; left out where learners are chosen.
-    solver: Option<solver::Solver>,
-    /// The most memory the process held.
-    peak_memory_bytes: Option<u64>,
-}
-
 /// More seeds than these are a mistake.
 const MOST_SEEDS: usize = 1024;
 
@@ -104,10 +87,16 @@ pub fn run(arguments: &Bench) -> Result<()> {
         true => SHAPE_NAMES.into_iter().map(Shape::named).collect::<Result<_>>()?,
         false => shapes.iter().map(|name| Shape::named(name)).collect::<Result<_>>()?,
     };
-    let mut bench = Meter::new(arguments)?;
+    let mut bench = meter(arguments)?;
     if let Some(out) = &arguments.scaling {
         let learners = if arguments.algorithms.is_empty() { &learners[..1] } else { &learners };
-        return scaling::run(&mut bench, learners, shapes[0], out, arguments);
+        return scaling::run(
+            &mut bench,
+            learners,
+            shapes[0],
+            out,
+            (arguments.quick, arguments.json),
+        );
     }
     let of = |shape: &Shape| {
         let one = |learner: &&str| shape.cases(learner, &arguments.batches, arguments.seeds);
@@ -123,52 +112,14 @@ pub fn run(arguments: &Bench) -> Result<()> {
     if arguments.json { say_json(&report) } else { say(&table::of(&report)) }
 }
 
-/// A device with what is needed to measure on it.
-struct Meter {
-    hardware: Hardware,
-    machine: Machine,
-    products: Products,
-    peak: Option<f64>,
-    limits: Limits,
-}
-
-impl Meter {
-    fn new(arguments: &Bench) -> Result<Self> {
-        let threads = Threads::new(thread_count(arguments.threads)?)?;
-        let (hardware, reason) = Hardware::choose(arguments.device.parse()?, threads.clone())?;
-        if let Some(reason) = reason {
-            crate::warn(&reason);
-        }
-        let machine = Machine::here(hardware.gpu.as_ref());
-        let products = Products::new(threads);
-        let peak = hardware.gpu.is_none().then(|| products.peak_gflop_per_second());
-        let usual = if arguments.quick { 0.1 } else { 1.0 };
-        let limits = Limits { most: 300, seconds: arguments.seconds.unwrap_or(usual) };
-        Ok(Self { hardware, machine, products, peak, limits })
+/// The device that `arguments` name.
+fn meter(arguments: &Bench) -> Result<Meter> {
+    let threads = Threads::new(thread_count(arguments.threads)?)?;
+    let (hardware, reason) = Hardware::choose(arguments.device.parse()?, threads)?;
+    if let Some(reason) = reason {
+        crate::output::warn(&reason);
     }
-
-    fn measure(&mut self, case: &Case, data: &BenchData, bar: &ProgressBar) -> Result<Found> {
-        bar.set_message(case.title());
-        let found = match &self.hardware.gpu {
-            Some(gpu) => on_gpu(case, data, gpu, self.limits),
-            None => on_cpu(case, data, &self.products, self.limits),
-        };
-        bar.inc(1);
-        found
-    }
-
-    fn report(self, cases: Vec<Found>, solver: Option<solver::Solver>) -> Report {
-        let gpu = self.hardware.gpu.as_ref();
-        let peak = self.peak.map(|before| before.max(self.products.peak_gflop_per_second()));
-        Report {
-            version: env!("CARGO_PKG_VERSION"),
-            device: gpu.map_or("cpu".to_owned(), |gpu| format!("cuda:{}", gpu.number)),
-            threads: self.hardware.threads.count(),
-            peak_gflop_per_second: peak,
-            machine: self.machine,
-            cases,
-            solver,
-            peak_memory_bytes: peak_memory(),
-        }
-    }
+    let usual = if arguments.quick { 0.1 } else { 1.0 };
+    let limits = Limits { most: 300, seconds: arguments.seconds.unwrap_or(usual) };
+    Ok(Meter::new(hardware, limits))
 }

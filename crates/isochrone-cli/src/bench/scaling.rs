@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::case::{BenchData, Case, Shape};
 use super::machine::{Machine, available_memory, mebibytes};
 use super::measure::Found;
-use super::{Bench, Meter};
+use super::meter::Meter;
 use crate::output::{Bars, say, say_json};
 
 /// What grows while all else stays.
@@ -123,10 +123,10 @@ pub fn run(
     learners: &[&str],
     shape: Shape,
     out: &Path,
-    arguments: &Bench,
+    (quick, json): (bool, bool),
 ) -> Result<()> {
     std::fs::create_dir_all(out).map_err(|error| Error::disk("create", out, error))?;
-    let most = if arguments.quick { FEW } else { usize::MAX };
+    let most = if quick { FEW } else { usize::MAX };
     let places = places(meter.hardware.gpu.is_some(), most);
     let bar = Bars::new().bar("scaling", (places.len() * learners.len()) as u64);
     let mut scaling = Scaling::new(meter);
@@ -150,7 +150,7 @@ pub fn run(
         scaling.write(out)?;
     }
     bar.finish_and_clear();
-    if arguments.json { say_json(&scaling) } else { scaling.tell(out) }
+    if json { say_json(&scaling) } else { scaling.tell(out) }
 }
 
 fn places(gpu: bool, most: usize) -> Vec<(Axis, usize)> {

@@ -1,8 +1,8 @@
 //! The report for a terminal: one row a case, operations below a twentieth of the update left out.
 
-use super::Report;
 use super::machine::mebibytes;
 use super::measure::{Found, Share};
+use super::meter::BenchReport;
 
 /// What is not measured on this device.
 const NOTHING: &str = "–";
@@ -14,7 +14,7 @@ const SPLIT: &str = "where the best goes, %";
 const ALONE: &str = "every launch alone, %";
 
 /// The machine, then a table.
-pub fn of(report: &Report) -> String {
+pub fn of(report: &BenchReport) -> String {
     let machine = &report.machine;
     let mut head = format!("{}, threads: {}", machine.cpu, report.threads);
     if let Some(gpu) = &machine.gpu {
@@ -45,7 +45,7 @@ pub fn of(report: &Report) -> String {
 
 type Column<'a> = (&'static str, Box<dyn Fn(&Found) -> String + 'a>);
 
-fn columns(report: &Report) -> Vec<Column<'_>> {
+fn columns(report: &BenchReport) -> Vec<Column<'_>> {
     let maybe = |number: Option<f64>, digits: usize| {
         number.map_or_else(|| NOTHING.to_owned(), |number| format!("{number:.digits$}"))
     };
@@ -129,8 +129,8 @@ mod tests {
     use super::super::solver::Solver;
     use super::*;
 
-    fn report(gpu: bool) -> Report {
-        Report {
+    fn report(gpu: bool) -> BenchReport {
+        BenchReport {
             version: "0",
             machine: Machine {
                 cpu: "a processor".into(),

@@ -2,6 +2,7 @@
 
 mod page;
 mod progress;
+mod report;
 mod shown;
 mod table;
 
@@ -10,14 +11,12 @@ use std::path::{Path, PathBuf};
 use isochrone::checkpoint::{Lock, write_whole};
 use isochrone::report::{Comparison, Series, pictures as draw};
 use isochrone::run::Conditions;
-use isochrone::run::compare::{
-    Curve, Failure, Plan, Pooled, Published, Request, Results, Row, Sheet,
-};
+use isochrone::run::compare::{Curve, Failure, Plan, Request, Results, Row, Sheet};
 use isochrone::simulate::World;
 use isochrone::{Error, Result};
-use serde::Serialize;
 
 use self::progress::Progress;
+use self::report::{ComparisonReport, Protocol, Trained};
 use crate::flags::{hardware, thread_count};
 use crate::output::{say, say_json};
 use crate::signals::Signals;
@@ -84,52 +83,6 @@ pub struct Compare {
     json: bool,
 }
 
-/// Everything a comparison reports; printed as a table, written as `compare.json`.
-#[derive(Serialize)]
-struct Report {
-    /// What trained the runs, and how many each.
-    conditions: Vec<Trained>,
-    /// How runs were judged.
-    protocols: Vec<Protocol>,
-    /// The sheet that the runs were made by, with what others have published.
-    sheet: Option<Sheet>,
-    /// One for each combination.
-    rows: Vec<Row>,
-    /// The learners over all worlds, where there are several.
-    pooled: Vec<Pooled>,
-    /// Files beside the runs.
-    wrote: Vec<PathBuf>,
-}
-
-impl Report {
-    /// What others have published.
-    fn published(&self) -> &[Published] {
-        self.sheet.as_ref().map_or(&[], |sheet| &sheet.published)
-    }
-}
-
-/// How many runs were trained under one kind of conditions.
-#[derive(Serialize)]
-struct Trained {
-    #[serde(flatten)]
-    conditions: Conditions,
-    runs: usize,
-}
-
-/// How the runs of one world were judged.
-#[derive(Serialize)]
-struct Protocol {
-    world: World,
-    /// Start and goal pairs of a seed.
-    tasks: usize,
-    /// Steps after which an episode has failed.
-    horizon: usize,
-    /// The distance from the goal within which it has succeeded.
-    radius: f64,
-    /// The discount of runs whose config names none.
-    discount: f64,
-}
-
 /// Runs the command.
 pub fn run(arguments: &Compare) -> Result<()> {
     let grid = arguments.grid.as_deref().map(read_grid).transpose()?;
@@ -143,7 +96,7 @@ pub fn run(arguments: &Compare) -> Result<()> {
     let out = &folder(arguments);
     let plan = Plan::new(&request, out)?;
     for left_out in &plan.left_out {
-        crate::warn(&format!("left out: {left_out}"));
+        crate::output::warn(&format!("left out: {left_out}"));
     }
     let signals = Signals::listen()?;
     let _lock = Lock::take(out)?;
@@ -156,7 +109,7 @@ pub fn run(arguments: &Compare) -> Result<()> {
     progress.finish();
     if let Some(signal) = signals.received() {
         let out = out.display();
-        crate::warn(&format!("saved in {out}; the same command resumes from there"));
+        crate::output::warn(&format!("saved in {out}; the same command resumes from there"));
         return Err(Error::Interrupted(signal));
     }
     let reported = report(out, grid, arguments);
@@ -196,7 +149,7 @@ fn folder(arguments: &Compare) -> PathBuf {
 /// The failure that the command ends with: a divergence only where nothing else failed.
 fn worst(failures: Vec<Failure>) -> Option<Error> {
     for failure in &failures {
-        crate::warn(&format!("failed: {}: {}", failure.folder.display(), failure.error));
+        crate::output::warn(&format!("failed: {}: {}", failure.folder.display(), failure.error));
     }
     let mut errors: Vec<Error> = failures.into_iter().map(|failure| failure.error).collect();
     errors.sort_by_key(|error| matches!(error, Error::Diverged { .. }));
@@ -247,7 +200,7 @@ fn report(out: &Path, grid: Option<String>, arguments: &Compare) -> Result<()> {
         let conditions = conditions.clone();
         Trained { conditions, runs }
     };
-    let report = Report {
+    let report = ComparisonReport {
         conditions: results.conditions().into_iter().map(trained).collect(),
         protocols: protocols(&results),
         sheet: Sheet::kept(out)?,
@@ -313,7 +266,7 @@ fn picture(curves: &[Curve]) -> Option<Comparison> {
     })
 }
 
-fn tell(report: &Report) -> Result<()> {
+fn tell(report: &ComparisonReport) -> Result<()> {
     for protocol in &report.protocols {
         let title = format!("reach     {}, {}", protocol.world, table::meaning(protocol.world));
         say(&title)?;

@@ -79,7 +79,7 @@ impl Observer for Line {
     }
 
     fn skipped(&mut self, error: &Error) {
-        self.bar.suspend(|| crate::warn(&format!("{error}; the one before it is used")));
+        self.bar.suspend(|| crate::output::warn(&format!("{error}; the one before it is used")));
     }
 
     fn resumed(&mut self, step: u64) {

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Choices, Problem};
+use super::{Adjustable, Algorithm, Problem};
 use crate::data::sampler::{Column, Layout, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Window};
 use crate::error::Result;
@@ -27,7 +27,7 @@ pub struct Config {
     pub policy_optimizer: Adam,
 }
 
-impl Choices for Config {}
+impl Adjustable for Config {}
 
 /// GCBC with its parameters.
 pub struct Gcbc {

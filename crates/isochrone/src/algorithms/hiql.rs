@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::values::{ValueColumns, expectile_loss, minus_value};
-use super::{Algorithm, Choices, Phases, Problem, counted, positive, share_between};
+use super::{Adjustable, Algorithm, Phases, Problem, counted, positive, share_between};
 use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
@@ -55,7 +55,7 @@ pub struct Config {
     pub policy_optimizer: Adam,
 }
 
-impl Choices for Config {
+impl Adjustable for Config {
     fn phases_mut(&mut self) -> Option<&mut Phases> {
         Some(&mut self.phases)
     }

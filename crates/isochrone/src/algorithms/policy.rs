@@ -1,20 +1,12 @@
 //! The policy's pass, the last of an update; `extraction` says how it follows from a critic.
 
-use super::{Phases, Problem};
+use super::Problem;
+use super::choices::PolicyChoices;
 use crate::data::sampler::{Offsets, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value, Window};
 use crate::error::{Error, Result};
 use crate::extraction::{Critique, Extraction};
 use crate::nn::{ActorShape, Policy, PolicyShape};
-
-/// The choices of a policy, as a learner's config has them.
-#[derive(Clone, Copy)]
-pub(super) struct PolicyChoices<'a> {
-    pub shape: &'a PolicyShape,
-    pub extraction: &'a Extraction,
-    pub optimizer: Adam,
-    pub phases: Phases,
-}
 
 /// A policy and how it is taken from a critic.
 pub(super) struct PolicyPass {

@@ -1,10 +1,11 @@
 //! The CPU executor: buffers for every value and arena, and the update itself.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::operation::{Backward, Forward, Stage};
 use super::optimizer::ArenaState;
 use super::plan::UpdatePlan;
-use super::program::Stage;
 use super::{ArenaId, Parameter, Product, Program, Scalar, Threads, Value, Window};
 use crate::data::sampler::Batch;
 use crate::pages;
@@ -18,94 +19,6 @@ pub struct BrokenLoss {
     pub pass: String,
     /// Its value.
     pub value: f64,
-}
-
-/// What an operation sees in its forward half.
-pub struct Forward<'a, T: Scalar> {
-    values: &'a [Vec<T>],
-    arenas: &'a [ArenaState<T>],
-    inputs: &'a [Value],
-    parameters: &'a [Parameter],
-    /// The output to write.
-    pub output: &'a mut [T],
-    /// Numbers kept for the backward half.
-    pub saved: &'a mut [T],
-    /// Indices kept for the backward half.
-    pub indices: &'a mut [u32],
-    /// The threads to spread rows over.
-    pub threads: &'a Threads,
-}
-
-impl<'a, T: Scalar> Forward<'a, T> {
-    /// Input `at`.
-    pub fn input(&self, at: usize) -> &'a [T] {
-        &self.values[self.inputs[at].id]
-    }
-
-    /// Parameter `at`.
-    pub fn parameter(&self, at: usize) -> &'a [T] {
-        let parameter = self.parameters[at];
-        parameter.of(&self.arenas[parameter.arena.0].values)
-    }
-}
-
-/// What an operation sees in its backward half.
-pub struct Backward<'a, T: Scalar> {
-    values: &'a [Vec<T>],
-    gradients: &'a mut [Vec<T>],
-    arenas: &'a mut [ArenaState<T>],
-    inputs: &'a [Value],
-    parameters: &'a [Parameter],
-    wants: &'a [bool],
-    moves: bool,
-    /// Whether the gradient of input 0 holds old numbers, to be overwritten; told to operations
-    /// that overwrite, all others add.
-    pub fresh_input: bool,
-    /// The same of parameter 0.
-    pub fresh_parameter: bool,
-    /// The output of the forward half.
-    pub output: &'a [T],
-    /// The derivative of the loss by the output; may be overwritten.
-    pub output_gradient: &'a mut [T],
-    /// Numbers kept from the forward half; may be overwritten.
-    pub saved: &'a mut [T],
-    /// Indices kept from the forward half.
-    pub indices: &'a [u32],
-    /// The threads to spread rows over.
-    pub threads: &'a Threads,
-}
-
-impl<'a, T: Scalar> Backward<'a, T> {
-    /// Input `at`.
-    pub fn input(&self, at: usize) -> &'a [T] {
-        &self.values[self.inputs[at].id]
-    }
-
-    /// The gradient of input `at` to add to, where it is wanted.
-    pub fn input_gradient(&mut self, at: usize) -> Option<&mut [T]> {
-        self.wants[at].then(|| &mut self.gradients[self.inputs[at].id][..])
-    }
-
-    /// Parameter `at`.
-    pub fn parameter(&self, at: usize) -> &[T] {
-        let parameter = self.parameters[at];
-        parameter.of(&self.arenas[parameter.arena.0].values)
-    }
-
-    /// The gradient of parameter `at` to add to, where it moves.
-    pub fn parameter_gradient(&mut self, at: usize) -> Option<&mut [T]> {
-        let parameter = self.parameters[at];
-        let length = parameter.rows * parameter.columns;
-        let gradient = &mut self.arenas[parameter.arena.0].gradient;
-        self.moves.then(|| &mut gradient[parameter.offset..parameter.offset + length])
-    }
-
-    /// The gradient of input `at`, where it is wanted, beside parameter `beside`.
-    pub fn input_gradient_beside(&mut self, at: usize, beside: usize) -> Option<(&mut [T], &[T])> {
-        let parameter = self.parameters[beside];
-        let values = parameter.of(&self.arenas[parameter.arena.0].values);
-        self.wants[at].then(|| (&mut self.gradients[self.inputs[at].id][..], values))
-    }
 }
 
 /// Where the time of updates went, by operation.
@@ -127,7 +40,7 @@ impl Clock {
 
 /// Runs a program on the CPU.
 pub struct Executor<T: Scalar> {
-    program: Program<T>,
+    program: Arc<Program<T>>,
     threads: Threads,
     values: Vec<Vec<T>>,
     gradients: Vec<Vec<T>>,
@@ -140,7 +53,8 @@ pub struct Executor<T: Scalar> {
 
 impl<T: Scalar> Executor<T> {
     /// Allocates everything an update of `program` needs and sets the first values of `seed`.
-    pub fn new(program: Program<T>, threads: Threads, seed: u64) -> Self {
+    pub fn new(program: impl Into<Arc<Program<T>>>, threads: Threads, seed: u64) -> Self {
+        let program = program.into();
         let buffers = || {
             let one = |&(rows, columns): &(usize, usize)| pages::zeros(T::ZERO, rows * columns);
             program.values.iter().map(one).collect()

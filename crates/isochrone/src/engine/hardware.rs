@@ -135,30 +135,30 @@ impl From<&Threads> for Hardware {
 /// An executor with the batch it reads.
 pub(crate) enum Engine {
     Cpu(Box<Executor<f32>>, Batch),
-    Cuda(Replica<CudaExecutor>, Box<Program<f32>>),
+    Cuda(Replica<CudaExecutor>, Arc<Program<f32>>),
 }
 
 impl Engine {
-    /// The executor of the program that `declare` gives; the note is what a user should know.
+    /// The executor of `program`; the note is what a user should know.
     ///
     /// # Errors
     /// The GPU that was asked for cannot run it.
     pub fn new(
         hardware: &Hardware,
-        declare: &dyn Fn() -> Program<f32>,
+        program: Program<f32>,
         (training, held_out): (&Sampler<'_>, Option<&Sampler<'_>>),
         seed: u64,
     ) -> Result<(Self, Option<String>)> {
-        let mut note = None;
+        let (program, mut note) = (Arc::new(program), None);
         if let Some(gpu) = &hardware.gpu {
             let seeds = hardware.seeds.clone().unwrap_or_else(|| Seeds::new(&[seed]));
             let make = |seeds: &[u64]| {
                 let device = (gpu, Precision::Tf32);
-                CudaExecutor::new(declare(), device, (training, held_out), seeds)
+                CudaExecutor::new(program.clone(), device, (training, held_out), seeds)
             };
             match seeds.join(seed, make) {
                 Ok((replica, note)) => {
-                    return Ok((Self::Cuda(replica, Box::new(declare())), note));
+                    return Ok((Self::Cuda(replica, program), note));
                 }
                 Err(error) if hardware.or_cpu => {
                     seeds.leave(seed);
@@ -167,7 +167,6 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        let program = declare();
         let batch = training.batch(program.batch_size());
         let executor = Executor::new(program, hardware.threads.clone(), seed);
         Ok((Self::Cpu(Box::new(executor), batch), note))

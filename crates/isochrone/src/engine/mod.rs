@@ -11,6 +11,7 @@ mod device;
 mod executor;
 mod hardware;
 mod launches;
+mod operation;
 mod optimizer;
 mod parameters;
 mod plan;
@@ -26,15 +27,17 @@ pub use choice::Chosen;
 #[cfg(feature = "cuda")]
 pub use cuda::{CudaExecutor, Dissection};
 pub use device::{Device, Gpu};
-pub use executor::{Backward, BrokenLoss, Clock, Executor, Forward};
+pub use executor::{BrokenLoss, Clock, Executor};
 pub(crate) use hardware::Engine;
 pub use hardware::{Hardware, Seeds};
-pub use launches::{Argument, Buffer, Factor, Finish, Grid, Kernels, Precision, Queue, Target};
+pub use launches::Precision;
+pub(crate) use launches::{Argument, Buffer, Factor, Finish, Grid, Kernels, Queue, Target};
+pub use operation::{Backward, Forward, Operation, Stage, Value};
 pub use optimizer::{Adam, Schedule};
 pub use parameters::{ArenaId, Initial, Parameter, Parameters};
 pub(crate) use products::wide_kernel;
 pub use products::{Product, Side, Wide, multiply, wide};
-pub use program::{Operation, Program, Stage, Value, Window};
+pub use program::{Program, Window};
 pub use scalar::Scalar;
 pub use threads::Threads;
 #[cfg(not(feature = "cuda"))]

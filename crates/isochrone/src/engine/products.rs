@@ -6,8 +6,12 @@
 //! on.
 #![allow(unsafe_code)]
 
+mod shape;
 #[cfg(target_arch = "x86_64")]
 mod tiles;
+
+pub use shape::Product;
+use shape::Strided;
 
 use super::{Scalar, Threads};
 
@@ -20,39 +24,8 @@ pub enum Side<'a, T> {
     Across(&'a [T]),
 }
 
-/// The shape of a product: (m × k) · (k × n).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Product {
-    /// Rows of the result.
-    pub m: usize,
-    /// Summed over.
-    pub k: usize,
-    /// Columns of the result.
-    pub n: usize,
-}
-
 /// A cut never leaves a thread fewer rows than this.
 const LEAST_ROWS: usize = 16;
-
-/// Where a matrix begins and how far its rows and its columns lie apart.
-#[derive(Debug, Clone, Copy)]
-struct Strided<T> {
-    start: *const T,
-    row: usize,
-    column: usize,
-}
-
-// SAFETY: it is only read through, in a product that borrows the matrix.
-unsafe impl<T> Sync for Strided<T> {}
-
-impl<T> Strided<T> {
-    /// # Safety
-    /// The row and the column are in the matrix.
-    unsafe fn at(self, row: usize, column: usize) -> Self {
-        // SAFETY: the place is in the matrix.
-        Self { start: unsafe { self.start.add(row * self.row + column * self.column) }, ..self }
-    }
-}
 
 impl<T> Side<'_, T> {
     /// The matrix of so many rows and columns.

@@ -4,81 +4,9 @@
 //! move; its backward visits only the operations between the two. All passes read the parameters
 //! the update began with and all arenas step at its end.
 
-use super::{Adam, ArenaId, Backward, Forward, Kernels, Parameter, Parameters, Product, Scalar};
+use super::operation::{Operation, Value};
+use super::{Adam, ArenaId, Parameter, Parameters, Scalar};
 use crate::data::sampler::{Column, Layout, Rows, RowsId};
-
-/// One step of an update, with its derivative. Implemented once per formula in `ops`.
-pub trait Operation<T: Scalar>: Send + Sync {
-    /// The formula's name, as it appears in timings.
-    fn name(&self) -> &'static str;
-
-    /// Computes the output from the inputs.
-    fn forward(&self, run: Forward<'_, T>);
-
-    /// Adds to the gradients of inputs and parameters, given that of the output.
-    fn backward(&self, run: Backward<'_, T>);
-
-    /// Numbers kept from forward to backward.
-    fn saved(&self) -> usize {
-        0
-    }
-
-    /// Indices kept from forward to backward.
-    fn indices(&self) -> usize {
-        0
-    }
-
-    /// The same formula for a GPU; none where there is no kernel, and then a program with this
-    /// operation runs on the CPU alone.
-    fn kernels(&self) -> Option<&dyn Kernels> {
-        None
-    }
-
-    /// Whether its backward half on the CPU overwrites a fresh gradient of its first input or first
-    /// parameter (see [`Backward::fresh_input`]) instead of adding to a cleared one.
-    fn overwrites(&self) -> bool {
-        false
-    }
-
-    /// The matrix products of one forward, or of one backward where `wants` says which gradients
-    /// of inputs are asked for and `moves` whether those of parameters are.
-    fn products(&self, _stage: Stage<'_>) -> Vec<Product> {
-        Vec::new()
-    }
-}
-
-/// Which half of an operation is asked about.
-#[derive(Debug, Clone, Copy)]
-pub enum Stage<'a> {
-    /// The forward half.
-    Forward,
-    /// The backward half.
-    Backward {
-        /// Which inputs want a gradient.
-        wants: &'a [bool],
-        /// Whether the parameters want one.
-        moves: bool,
-    },
-}
-
-/// A matrix that an update computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Value {
-    pub(super) id: usize,
-    pub(super) stopped: bool,
-    /// Rows.
-    pub rows: usize,
-    /// Columns.
-    pub columns: usize,
-}
-
-impl Value {
-    /// The same matrix, through which no gradient flows.
-    #[must_use]
-    pub fn stop(self) -> Self {
-        Self { stopped: true, ..self }
-    }
-}
 
 /// The updates during which a pass is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

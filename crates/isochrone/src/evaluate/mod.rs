@@ -7,9 +7,8 @@ mod audit;
 mod calibration;
 mod protocol;
 mod statistics;
+mod steps;
 mod success;
-
-use rayon::prelude::*;
 
 pub use accuracy::{Accuracy, ExactSteps, FAR, NEAR, accuracy, supported_steps};
 pub use audit::{AUDITED_STATES, Audit, TOLERANCE, Worst, audit, audit_matrix};
@@ -20,27 +19,8 @@ pub use protocol::{LAST, OverTraining};
 pub use statistics::{
     Line, MonotoneMap, OverSeeds, RESAMPLES, bootstrap, interquartile_mean, spearman,
 };
+pub use steps::steps_to;
 pub use success::{Class, Control, Rate, Success, TaskRate, by_task, outcomes, success};
-
-use crate::error::Result;
-use crate::model::Model;
-
-/// Points embedded at a time; a fixed number, so that no thread count changes a bit.
-const PORTION: usize = 1_024;
-
-/// The learned steps from each of `points`, states row after row, to one goal.
-///
-/// # Errors
-/// Values that are not whole rows; a model without a distance.
-pub fn steps_to(model: &Model, points: &[f32], goal: &[f32]) -> Result<Vec<f32>> {
-    let goal = model.embed(goal)?;
-    let portion = |points: &[f32]| {
-        let nats = model.between(&model.embed(points)?, &goal)?;
-        Ok(nats.into_iter().map(|distance| model.in_steps(distance)).collect())
-    };
-    let portions = points.par_chunks(PORTION * model.shape().state_size).map(portion);
-    Ok(portions.collect::<Result<Vec<Vec<f32>>>>()?.concat())
-}
 
 #[cfg(test)]
 mod tests {
@@ -48,6 +28,7 @@ mod tests {
     use crate::algorithms::Config;
     use crate::data::{Dataset, Normalization, Scaling};
     use crate::engine::Threads;
+    use crate::model::Model;
     use crate::plan::{self, Ball, Graph, Greedy, PathEnding};
     use crate::simulate::World;
     use crate::train::{Prepared, TrainConfig, Trainer};

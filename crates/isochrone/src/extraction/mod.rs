@@ -17,12 +17,16 @@
 //! | of states, with a model f of actions | both | d(s, g) − d(s', g) | d(f(s, â), g) |
 
 mod awr;
+mod critique;
 mod ddpg_bc;
 
 use serde::{Deserialize, Serialize};
 
 pub use awr::{Awr, Baseline};
+pub use critique::Critique;
 pub use ddpg_bc::DdpgBc;
+
+use critique::PolicyColumns;
 
 use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Program, Scalar, Value};
@@ -46,49 +50,6 @@ impl Default for Extraction {
     fn default() -> Self {
         Self::Awr(Awr::default())
     }
-}
-
-/// A critic that a policy can be taken from: distances, or anything that falls as a goal comes near.
-///
-/// A critic answers at least one of the two questions; the module's table says what follows.
-pub trait Critique {
-    /// From each state, by way of its action, to the goal of its row; none where the critic cannot tell
-    /// where an action leads.
-    fn after<T: Scalar>(
-        &self,
-        _program: &mut Program<T>,
-        _state: Value,
-        _action: Value,
-        _goal: RowsId,
-    ) -> Option<Value> {
-        None
-    }
-
-    /// From each state to the goal of its row; none where recorded actions are compared by
-    /// [`Critique::after`].
-    fn from<T: Scalar>(
-        &self,
-        _program: &mut Program<T>,
-        _state: Value,
-        _goal: RowsId,
-    ) -> Option<Value> {
-        None
-    }
-}
-
-/// What a policy learns from.
-#[derive(Debug, Clone, Copy)]
-struct PolicyColumns {
-    /// The state it acts in.
-    state: Value,
-    /// The action recorded there.
-    action: Value,
-    /// The rows it is asked to reach, for the critic.
-    goals: RowsId,
-    /// What it sees of them.
-    goal: Value,
-    /// The goal whose recorded action it clones.
-    own_goal: Value,
 }
 
 impl Extraction {

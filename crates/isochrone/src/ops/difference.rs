@@ -6,13 +6,14 @@
 //! them: nothing is as large as pairs × coordinates. d(x, x) is exactly 0 and has gradient 0.
 
 mod kernels;
+mod lane;
 mod operation;
+
+pub use lane::HeadWeights;
+pub(crate) use lane::{Lane, WeightGradients, add_scaled, dot};
 
 use super::{DeepNorm, LANES, PqeLh, WideNorm, lanes, transpose};
 use crate::engine::{Scalar, Threads, wide_kernel};
-
-/// One number for each of a block of pairs.
-pub(crate) type Lane<T> = [T; LANES];
 
 /// A head of the difference, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,21 +24,6 @@ pub enum DifferenceHead {
     WideNorm(WideNorm),
     /// Layers that keep an asymmetric norm.
     DeepNorm(DeepNorm),
-}
-
-/// What a head learned: raw numbers of weights that must not be negative, and free weights.
-#[derive(Debug, Clone, Copy)]
-pub struct HeadWeights<'a, T> {
-    /// Turned into nonnegative weights by the head.
-    pub raw: &'a [T],
-    /// Used as they are; only [`DeepNorm`] has some.
-    pub free: &'a [T],
-}
-
-/// As [`HeadWeights`], gradients to add to.
-pub(crate) struct WeightGradients<'a, T> {
-    pub raw: &'a mut [T],
-    pub free: &'a mut [T],
 }
 
 impl DifferenceHead {
@@ -116,23 +102,6 @@ impl DifferenceHead {
 #[inline(always)]
 fn whole<T>(numbers: &mut [T]) -> &mut [Lane<T>] {
     numbers.as_chunks_mut().0
-}
-
-/// Σ_l a_l b_l, in a fixed order.
-#[inline(always)]
-pub(crate) fn dot<T: Scalar>(a: &Lane<T>, b: &Lane<T>) -> T {
-    const SUMS: usize = 16;
-    let mut sums = [T::ZERO; SUMS];
-    for (a, b) in a.as_chunks::<SUMS>().0.iter().zip(b.as_chunks::<SUMS>().0) {
-        (0..SUMS).for_each(|l| sums[l] += a[l] * b[l]);
-    }
-    sums.into_iter().fold(T::ZERO, |sum, x| sum + x)
-}
-
-/// Adds `weight` · `values` to `sums`, lane by lane.
-#[inline(always)]
-pub(crate) fn add_scaled<T: Scalar>(sums: &mut Lane<T>, weight: T, values: &Lane<T>) {
-    (0..LANES).for_each(|l| sums[l] += weight * values[l]);
 }
 
 /// Differences of one start and a block of ends, which stand transposed.

@@ -20,8 +20,19 @@ enum Vertex {
     Up(usize, usize),
 }
 
+impl DistanceField {
+    /// The lines along which the field equals `level`, by marching squares.
+    ///
+    /// A line that closes repeats its first point at its end; the others end at the border or at a
+    /// hole. Higher values lie to the left of a line's direction. A cell with a masked corner
+    /// holds no line.
+    pub fn contours(&self, level: f32) -> Vec<Vec<[f32; 2]>> {
+        lines(self, level)
+    }
+}
+
 /// The lines along which `field` equals `level`; higher values on the left.
-pub(super) fn lines(field: &DistanceField, level: f32) -> Vec<Vec<[f32; 2]>> {
+fn lines(field: &DistanceField, level: f32) -> Vec<Vec<[f32; 2]>> {
     let is_crossing = |vertex: &Vertex| !matches!(vertex, Vertex::Node(..));
     let follows: BTreeMap<Vertex, Vertex> = border(field, level)
         .into_iter()

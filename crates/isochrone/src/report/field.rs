@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{contour, holes};
+use super::holes;
 use crate::{Error, Result};
 
 /// A number over a rectangle, known at the nodes of a grid; NaN where it is not known.
@@ -126,15 +126,6 @@ impl DistanceField {
             .filter(|(weight, _)| *weight > 0.0)
             .map(|(weight, value)| weight * value)
             .sum()
-    }
-
-    /// The lines along which the field equals `level`, by marching squares.
-    ///
-    /// A line that closes repeats its first point at its end; the others end at the border or at a
-    /// hole. Higher values lie to the left of a line's direction. A cell with a masked corner
-    /// holds no line.
-    pub fn contours(&self, level: f32) -> Vec<Vec<[f32; 2]>> {
-        contour::lines(self, level)
     }
 
     /// The smallest and largest finite value, where there is one.

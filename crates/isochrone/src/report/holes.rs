@@ -1,7 +1,5 @@
 //! NaN ↔ `null`, for numbers that may be unknown: JSON has no NaN.
 
-use serde::{Deserialize, Deserializer, Serializer};
-
 fn known(value: &f32) -> Option<f32> {
     Some(*value).filter(|value| !value.is_nan())
 }
@@ -12,7 +10,9 @@ fn unknown(value: Option<f32>) -> f32 {
 
 /// A row of numbers.
 pub(super) mod one_row {
-    use super::*;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::report::holes::{known, unknown};
 
     pub(crate) fn serialize<S: Serializer>(row: &[f32], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(row.iter().map(known))
@@ -26,7 +26,9 @@ pub(super) mod one_row {
 
 /// Rows of numbers.
 pub(super) mod many_rows {
-    use super::*;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::report::holes::{known, unknown};
 
     pub(crate) fn serialize<S: Serializer>(
         rows: &[Vec<f32>],

@@ -208,6 +208,52 @@ impl Chain {
     }
 }
 
+impl DecisionProcess {
+    /// The chain of states under a fixed policy π(a | s).
+    ///
+    /// # Shapes
+    /// `policy` is states × actions, by rows.
+    ///
+    /// # Errors
+    /// Names the state whose probabilities do not sum to one or choose an action that is not there.
+    pub fn chain_under(&self, policy: &[f64]) -> Result<Chain> {
+        self.check_policy(policy)?;
+        Chain::from_rows(self.states(), self.discount(), |state, next| {
+            for action in 0..self.actions() {
+                let chosen = policy[state * self.actions() + action];
+                next.extend(self.next(state, action).map(|(to, p)| (to, chosen * p)));
+            }
+        })
+    }
+
+    /// The chain of (state, action) pairs under a fixed policy: P(s'|s,a) π(a'|s').
+    ///
+    /// Its occupancy and its distance are those of the data that the policy records, over the
+    /// pairs of [`Self::pairs`].
+    ///
+    /// # Errors
+    /// As [`Self::chain_under`].
+    pub fn pair_chain_under(&self, policy: &[f64]) -> Result<Chain> {
+        self.check_policy(policy)?;
+        let pairs = self.pairs();
+        let mut first_pair = vec![0; self.states() + 1];
+        for &(state, _) in &pairs {
+            first_pair[state + 1] += 1;
+        }
+        for state in 0..self.states() {
+            first_pair[state + 1] += first_pair[state];
+        }
+        Chain::from_rows(pairs.len(), self.discount(), |pair, next| {
+            let (state, action) = pairs[pair];
+            for (to, p) in self.next(state, action) {
+                let reached = first_pair[to]..first_pair[to + 1];
+                let chosen = |pair: usize| policy[to * self.actions() + pairs[pair].1];
+                next.extend(reached.map(|pair| (pair, p * chosen(pair))));
+            }
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@
 //! ln 2 nats on top, which is 13.5 steps at a discount of 0.95 and 69 at 0.99.
 
 mod chain;
+mod distances;
 mod elimination;
 mod exact;
 mod file;

@@ -4,11 +4,6 @@
 //! noisy grid of 10⁴ states holds only its neighbours. An action without next states is not
 //! available in that state. The exact distances are solved in `exact`.
 
-use rayon::prelude::*;
-
-use super::chain::Chain;
-use super::exact::Solver;
-use super::matrix::Matrix;
 use crate::error::{Error, Result};
 
 /// How far a row of probabilities may be from one before it is refused.
@@ -237,81 +232,6 @@ impl DecisionProcess {
         start..self.row_ends[row]
     }
 
-    /// The distance in nats from every state to the set `goals`, under the best policy.
-    ///
-    /// d(s) = −ln max E γ^H with H the first time in the set: 0 inside it, +∞ exactly where no
-    /// policy can reach it, and accurate to 1e-12 · max(1, d).
-    pub fn distances_to(&self, goals: &[usize]) -> Vec<f64> {
-        Solver::new(self).distances_to(goals)
-    }
-
-    /// The distances in nats between all states, each under the best policy for its goal.
-    pub fn distances(&self) -> Matrix {
-        let solver = Solver::new(self);
-        let columns: Vec<Vec<f64>> =
-            (0..self.states).into_par_iter().map(|goal| solver.distances_to(&[goal])).collect();
-        Matrix::from_columns(&columns)
-    }
-
-    /// The distance to a goal after taking `action` in `state`: −ln γ Σ P(s'|s,a) e^{−d(s')}.
-    ///
-    /// `to_goal` are the distances of [`Self::distances_to`]. An action that is not available is
-    /// at +∞. Inside the goal this is the distance of coming back, at least one step.
-    pub fn action_distance(&self, state: usize, action: usize, to_goal: &[f64]) -> f64 {
-        let nearest =
-            self.next(state, action).map(|(to, _)| to_goal[to]).fold(f64::INFINITY, f64::min);
-        if nearest == f64::INFINITY {
-            return f64::INFINITY;
-        }
-        let mean: f64 =
-            self.next(state, action).map(|(to, p)| p * (nearest - to_goal[to]).exp()).sum();
-        nearest - self.discount.ln() - mean.ln()
-    }
-
-    /// [`Self::action_distance`] of all actions in all states: states × actions, by rows.
-    pub fn action_distances(&self, to_goal: &[f64]) -> Vec<f64> {
-        (0..self.states)
-            .flat_map(|state| (0..self.actions).map(move |action| (state, action)))
-            .map(|(state, action)| self.action_distance(state, action, to_goal))
-            .collect()
-    }
-
-    /// The action nearest to the goal in every state; the first available one where none reaches.
-    pub fn greedy_actions(&self, to_goal: &[f64]) -> Vec<usize> {
-        let nearest = |state: usize| {
-            (0..self.actions)
-                .filter(|&action| self.is_available(state, action))
-                .min_by(|&left, &right| {
-                    let left = self.action_distance(state, left, to_goal);
-                    left.total_cmp(&self.action_distance(state, right, to_goal))
-                })
-                .expect("every state has an action")
-        };
-        (0..self.states).map(nearest).collect()
-    }
-
-    /// The distances in nats between all (state, action) pairs of [`Self::pairs`].
-    ///
-    /// d((s, a), (g, a')) = −ln γ Σ P(s'|s,a) e^{−d(s', g)}, and 0 for the same pair. It does not
-    /// depend on a' where s ≠ g; from (g, a) to (g, a') with a ≠ a' it is at least ln(1/γ).
-    pub fn pair_distances(&self) -> Matrix {
-        let pairs = self.pairs();
-        let solver = Solver::new(self);
-        let by_goal: Vec<Vec<f64>> = (0..self.states)
-            .into_par_iter()
-            .map(|goal| {
-                let to_goal = solver.distances_to(&[goal]);
-                pairs.iter().map(|&(s, a)| self.action_distance(s, a, &to_goal)).collect()
-            })
-            .collect();
-        Matrix::from_fn(
-            pairs.len(),
-            |from, to| {
-                if from == to { 0.0 } else { by_goal[pairs[to].0][from] }
-            },
-        )
-    }
-
     /// The policy that always takes `actions[state]`, as probabilities states × actions.
     pub fn deterministic(&self, actions: &[usize]) -> Vec<f64> {
         let mut policy = vec![0.0; self.states * self.actions];
@@ -321,51 +241,7 @@ impl DecisionProcess {
         policy
     }
 
-    /// The chain of states under a fixed policy π(a | s).
-    ///
-    /// # Shapes
-    /// `policy` is states × actions, by rows.
-    ///
-    /// # Errors
-    /// Names the state whose probabilities do not sum to one or choose an action that is not there.
-    pub fn chain_under(&self, policy: &[f64]) -> Result<Chain> {
-        self.check_policy(policy)?;
-        Chain::from_rows(self.states, self.discount, |state, next| {
-            for action in 0..self.actions {
-                let chosen = policy[state * self.actions + action];
-                next.extend(self.next(state, action).map(|(to, p)| (to, chosen * p)));
-            }
-        })
-    }
-
-    /// The chain of (state, action) pairs under a fixed policy: P(s'|s,a) π(a'|s').
-    ///
-    /// Its occupancy and its distance are those of the data that the policy records, over the
-    /// pairs of [`Self::pairs`].
-    ///
-    /// # Errors
-    /// As [`Self::chain_under`].
-    pub fn pair_chain_under(&self, policy: &[f64]) -> Result<Chain> {
-        self.check_policy(policy)?;
-        let pairs = self.pairs();
-        let mut first_pair = vec![0; self.states + 1];
-        for &(state, _) in &pairs {
-            first_pair[state + 1] += 1;
-        }
-        for state in 0..self.states {
-            first_pair[state + 1] += first_pair[state];
-        }
-        Chain::from_rows(pairs.len(), self.discount, |pair, next| {
-            let (state, action) = pairs[pair];
-            for (to, p) in self.next(state, action) {
-                let reached = first_pair[to]..first_pair[to + 1];
-                let chosen = |pair: usize| policy[to * self.actions + pairs[pair].1];
-                next.extend(reached.map(|pair| (pair, p * chosen(pair))));
-            }
-        })
-    }
-
-    fn check_policy(&self, policy: &[f64]) -> Result<()> {
+    pub(super) fn check_policy(&self, policy: &[f64]) -> Result<()> {
         if policy.len() != self.states * self.actions {
             return Err(Error::input(format!(
                 "a policy of {} probabilities, expected {} states × {} actions",

@@ -1,6 +1,7 @@
 //! Runs a program on a GPU: the face of the CPU's executor, with draws and all replicas inside.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use super::graph::{CudaGraph, issue};
 use super::layout::{DeviceLayout, kernels};
@@ -27,7 +28,7 @@ const ADAM: Of = ("adam", "");
 
 /// Runs a program on a GPU, once for every seed.
 pub struct CudaExecutor {
-    pub(super) program: Program<f32>,
+    pub(super) program: Arc<Program<f32>>,
     pub(super) plans: Vec<UpdatePlan>,
     /// By plan and number of updates.
     graphs: HashMap<(usize, u64), CudaGraph>,
@@ -64,11 +65,12 @@ impl CudaExecutor {
     /// # Errors
     /// An operation has no kernel; a matrix is too large for it; the GPU has no room or does not work.
     pub fn new(
-        program: Program<f32>,
+        program: impl Into<Arc<Program<f32>>>,
         (gpu, precision): (&Gpu, Precision),
         (training, held_out): (&Sampler<'_>, Option<&Sampler<'_>>),
         seeds: &[u64],
     ) -> Result<Self> {
+        let program = program.into();
         let mut places = Places::default();
         let optimizer_places = OptimizerPlaces::new(&mut places, &program);
         let layout = DeviceLayout::new(&mut places, &program, seeds.len())?;

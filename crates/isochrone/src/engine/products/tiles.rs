@@ -9,7 +9,7 @@
 use std::arch::x86_64::*;
 use std::cell::{Cell, RefCell};
 
-use super::{Product, Strided};
+use super::shape::{Product, Strided};
 use crate::engine::Threads;
 
 /// Numbers of a register.

@@ -4,7 +4,7 @@
 //! dV_j = −Σ_i W_ij (u_i − v_j), in lanes of pairs; the maximum costs O(B²) whatever its width.
 
 use super::super::LANES;
-use super::{Mrn, NONE};
+use super::shape::{Mrn, NONE, whole};
 use crate::engine::{Scalar, wide_kernel};
 
 /// What the backward half of all pairs reads. Rows of `shares`, `weights` and `picks` are `stride`
@@ -46,11 +46,6 @@ impl<'a, T> BackwardPairs<'a, T> {
     fn ends(&self, coordinate: usize) -> &'a [[T; LANES]] {
         whole(&self.across[coordinate * self.stride..][..self.used])
     }
-}
-
-#[inline(always)]
-pub(super) fn whole<T>(numbers: &[T]) -> &[[T; LANES]] {
-    numbers.as_chunks().0
 }
 
 /// Adds what lanes of pairs give to a coordinate of the norm.

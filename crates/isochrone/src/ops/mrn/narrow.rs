@@ -5,12 +5,9 @@
 //! maximum adds its share where the coordinate was picked, without a scatter.
 
 use super::super::LANES;
-use super::backward::{join, whole};
-use super::{Mrn, component};
+use super::backward::join;
+use super::shape::{Mrn, NARROW, component, whole};
 use crate::engine::{Scalar, wide_kernel};
-
-/// The most coordinates of a narrow component.
-pub(super) const NARROW: usize = 16;
 
 /// What the backward half reads.
 #[derive(Clone, Copy)]

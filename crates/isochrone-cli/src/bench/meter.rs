@@ -1,0 +1,71 @@
+//! Measures cases on one device, and gathers the answer.
+
+use indicatif::ProgressBar;
+use isochrone::Result;
+use isochrone::engine::Hardware;
+use serde::Serialize;
+
+use super::case::{BenchData, Case};
+use super::machine::{Machine, peak_memory};
+use super::measure::{Found, Limits, Products, on_cpu, on_gpu};
+use super::solver::Solver;
+
+/// Everything that is reported.
+#[derive(Debug, Serialize)]
+pub struct BenchReport {
+    pub version: &'static str,
+    pub machine: Machine,
+    pub device: String,
+    pub threads: usize,
+    /// The rate of a 1024 × 1024 × 1024 product, before or after all cases; none on a GPU.
+    pub peak_gflop_per_second: Option<f64>,
+    pub cases: Vec<Found>,
+    /// The exact solver; left out where learners are chosen.
+    pub solver: Option<Solver>,
+    /// The most memory the process held.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+/// A device with what is needed to measure on it.
+pub struct Meter {
+    pub hardware: Hardware,
+    pub machine: Machine,
+    pub products: Products,
+    pub peak: Option<f64>,
+    pub limits: Limits,
+}
+
+impl Meter {
+    /// A meter of this device; the CPU's rate of products is measured first.
+    pub fn new(hardware: Hardware, limits: Limits) -> Self {
+        let machine = Machine::here(hardware.gpu.as_ref());
+        let products = Products::new(hardware.threads.clone());
+        let peak = hardware.gpu.is_none().then(|| products.peak_gflop_per_second());
+        Self { hardware, machine, products, peak, limits }
+    }
+
+    pub fn measure(&mut self, case: &Case, data: &BenchData, bar: &ProgressBar) -> Result<Found> {
+        bar.set_message(case.title());
+        let found = match &self.hardware.gpu {
+            Some(gpu) => on_gpu(case, data, gpu, self.limits),
+            None => on_cpu(case, data, &self.products, self.limits),
+        };
+        bar.inc(1);
+        found
+    }
+
+    pub fn report(self, cases: Vec<Found>, solver: Option<Solver>) -> BenchReport {
+        let gpu = self.hardware.gpu.as_ref();
+        let peak = self.peak.map(|before| before.max(self.products.peak_gflop_per_second()));
+        BenchReport {
+            version: env!("CARGO_PKG_VERSION"),
+            device: gpu.map_or("cpu".to_owned(), |gpu| format!("cuda:{}", gpu.number)),
+            threads: self.hardware.threads.count(),
+            peak_gflop_per_second: peak,
+            machine: self.machine,
+            cases,
+            solver,
+            peak_memory_bytes: peak_memory(),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What is measured of one run.
+
+use std::path::PathBuf;
+
+use isochrone::evaluate::{Audit, OverTraining, Success};
+use serde::Serialize;
+
+use crate::examiner::{Against, Steering};
+
+/// What is measured of one run; printed as lines or as JSON.
+#[derive(Debug, Serialize)]
+pub struct Evaluation {
+    /// The run.
+    pub folder: PathBuf,
+    /// Its learner.
+    pub algorithm: String,
+    /// Where its data come from.
+    pub source: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Its updates.
+    pub updates: u64,
+    /// Who steered.
+    pub control: Steering,
+    /// How often goals were reached, in a world and with a policy.
+    pub success: Option<Success>,
+    /// All evaluations of the policy while it trained, in a maze.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over_training: Option<OverTraining>,
+    /// Agreement with exact steps, in a world that has an exact solver.
+    pub against_exact: Option<Against>,
+    /// The triangle inequality, where a distance was learned.
+    pub audit: Option<Audit>,
+    /// What could not be measured, and why.
+    pub not_available: Vec<String>,
+    /// The pictures drawn.
+    pub pictures: Vec<PathBuf>,
+}
+
+impl Evaluation {
+    /// The learner and its data.
+    pub fn name(&self) -> String {
+        format!("{} on {}", self.algorithm, self.source)
+    }
+}

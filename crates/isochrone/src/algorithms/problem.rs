@@ -1,0 +1,63 @@
+//! What an algorithm is told, and what it must give.
+
+use crate::data::sampler::{Column, RowsId};
+use crate::engine::{ArenaId, Program, Scalar};
+use crate::error::{Error, Result};
+use crate::model::Learned;
+
+/// What an algorithm must know of the data and the run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Problem {
+    /// Numbers of a state.
+    pub state_size: usize,
+    /// Numbers that a policy sees of a goal.
+    pub goal_size: usize,
+    /// Numbers of an action; 0 without actions.
+    pub action_size: usize,
+    /// Updates of the whole run.
+    pub steps: u64,
+    /// γ.
+    pub discount: f64,
+    /// How near a goal counts as reached, where a world says so.
+    pub radius: Option<f64>,
+    /// The nats beyond which a goal is out of reach, where a teacher says so.
+    pub farthest: Option<f64>,
+}
+
+impl Problem {
+    /// Numbers of a state and of an action.
+    pub fn sizes(&self) -> (usize, usize) {
+        (self.state_size, self.action_size)
+    }
+
+    /// What a policy sees of `rows` as goals.
+    pub(super) fn policy_goal(&self, rows: RowsId) -> Column {
+        match self.goal_size {
+            whole if whole == self.state_size => Column::State(rows),
+            part => Column::Goal(rows, part),
+        }
+    }
+
+    /// The numbers that a policy has for input, and those of an action.
+    pub(super) fn policy_sizes(&self) -> (usize, usize) {
+        (self.state_size + self.goal_size, self.action_size)
+    }
+
+    /// Refuses data without actions.
+    pub(super) fn need_actions(&self, name: &str) -> Result<()> {
+        if self.action_size > 0 {
+            return Ok(());
+        }
+        Err(Error::input(format!("`{name}` needs actions, the data have none"))
+            .hint("without actions `cmd1`, `crl`, `qrl`, `mqe` and `gcivl` learn a distance"))
+    }
+}
+
+/// A learner of a distance and a policy.
+pub trait Algorithm {
+    /// Declares one update: the inside of the paper's loop, in its order.
+    fn declare<T: Scalar>(&self, program: &mut Program<T>);
+
+    /// What was learned, given the numbers of every arena.
+    fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned;
+}

@@ -1,0 +1,151 @@
+//! How a trained distance is read, whatever its form.
+
+use crate::engine::Threads;
+use crate::nn::Head;
+
+/// What a trained distance is read with.
+pub struct View<'a> {
+    /// Threads for the products.
+    pub threads: &'a Threads,
+    /// The numbers of the form's arena.
+    pub numbers: &'a [f32],
+    /// Stored actions, row after row; empty where none are needed.
+    pub actions: &'a [f32],
+    /// Numbers of a state.
+    pub state_size: usize,
+    /// Numbers of an action.
+    pub action_size: usize,
+}
+
+impl View<'_> {
+    /// Each stored action, or once nothing.
+    pub(super) fn stored(&self) -> Vec<&[f32]> {
+        if self.actions.is_empty() {
+            return vec![&[]];
+        }
+        self.actions.chunks_exact(self.action_size).collect()
+    }
+
+    /// Every state with the same numbers beside it.
+    pub(super) fn beside(&self, states: &[f32], same: &[f32]) -> Vec<f32> {
+        let rows = states.chunks_exact(self.state_size);
+        rows.flat_map(|state| state.iter().chain(same)).copied().collect()
+    }
+
+    /// Every state with the action of its row beside it; the states alone where there are none.
+    pub(super) fn with(&self, states: &[f32], actions: Option<&[f32]>) -> Vec<f32> {
+        let Some(actions) = actions else { return states.to_vec() };
+        let rows = states.chunks_exact(self.state_size).zip(actions.chunks_exact(self.action_size));
+        rows.flat_map(|(state, action)| state.iter().chain(action)).copied().collect()
+    }
+}
+
+/// Rows of latent numbers.
+#[derive(Debug, Clone)]
+pub struct Latents {
+    /// Numbers of a row.
+    pub width: usize,
+    /// Row after row.
+    pub numbers: Vec<f32>,
+}
+
+impl Latents {
+    pub(super) fn rows(&self) -> std::slice::ChunksExact<'_, f32> {
+        self.numbers.chunks_exact(self.width)
+    }
+}
+
+/// States as one copy of a distance sees them.
+#[derive(Debug, Clone)]
+pub struct Embedding {
+    /// As starts.
+    pub from: Latents,
+    /// As goals, where that differs.
+    pub to: Option<Latents>,
+}
+
+impl Embedding {
+    pub(super) fn same(width: usize, numbers: Vec<f32>) -> Self {
+        Self { from: Latents { width, numbers }, to: None }
+    }
+
+    /// As goals.
+    pub fn to(&self) -> &Latents {
+        self.to.as_ref().unwrap_or(&self.from)
+    }
+}
+
+/// How the copies of a distance become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gather {
+    /// Their mean.
+    Mean,
+    /// The largest.
+    Largest,
+}
+
+/// Which pairs of rows are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pairs {
+    /// All, start by start.
+    All,
+    /// Corresponding rows.
+    ByRow,
+}
+
+/// Reads a trained distance. States are normalized; distances are in nats.
+pub trait Measure: Send + Sync {
+    /// Embeds states, once for every copy of the distance.
+    fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Embedding>;
+
+    /// Embeds states with the action taken in each as starts, once for every copy.
+    fn start(&self, view: &View<'_>, states: &[f32], actions: &[f32]) -> Vec<Latents>;
+
+    /// Writes the distances of one copy.
+    fn measure(
+        &self,
+        view: &View<'_>,
+        copy: usize,
+        sides: (&Latents, &Latents),
+        pairs: Pairs,
+        out: &mut [f32],
+    );
+
+    /// How the copies become one distance.
+    fn gather(&self) -> Gather {
+        Gather::Mean
+    }
+}
+
+/// Writes what a head says of the pairs asked for.
+pub(super) fn read(
+    head: &Head,
+    view: &View<'_>,
+    (from, to): (&Latents, &Latents),
+    pairs: Pairs,
+    out: &mut [f32],
+) {
+    match pairs {
+        Pairs::All => head.infer_pairs(view.numbers, &from.numbers, &to.numbers, out),
+        Pairs::ByRow => head.infer_rows(view.numbers, &from.numbers, &to.numbers, out),
+    }
+}
+
+/// Writes `distance` of the pairs asked for.
+pub(super) fn for_pairs(
+    (from, to): (&Latents, &Latents),
+    pairs: Pairs,
+    out: &mut [f32],
+    distance: impl Fn(&[f32], &[f32]) -> f32,
+) {
+    match pairs {
+        Pairs::ByRow => {
+            let rows = from.rows().zip(to.rows());
+            out.iter_mut().zip(rows).for_each(|(out, (from, to))| *out = distance(from, to));
+        }
+        Pairs::All => {
+            let all = from.rows().flat_map(|from| to.rows().map(move |to| (from, to)));
+            out.iter_mut().zip(all).for_each(|(out, (from, to))| *out = distance(from, to));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The worlds by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::course::{Body, Course};
+use super::{AntMaze, Environment, Pinwheel, PointMaze, Roads, pinwheel, roads};
+use crate::error::{Error, Result};
+use crate::spelling::changes;
+
+/// The worlds that can be asked for by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum World {
+    /// A ring of four corridors with four dead-end spurs; see [`pinwheel`].
+    Pinwheel,
+    /// The same with rare jumps out of the dead ends.
+    PinwheelShortcut,
+    /// Eight noisy directed curves; see [`roads`].
+    Roads,
+    /// A body in a maze; see [`course`](super::course).
+    Maze(Course),
+}
+
+impl World {
+    /// All worlds.
+    pub const ALL: [Self; 3 + Course::COUNT] = {
+        let mut all = [Self::Pinwheel; 3 + Course::COUNT];
+        all[1] = Self::PinwheelShortcut;
+        all[2] = Self::Roads;
+        let mut index = 0;
+        while index < Course::COUNT {
+            all[3 + index] = Self::Maze(Course::ALL[index].1);
+            index += 1;
+        }
+        all
+    };
+
+    /// The name a config or a command uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pinwheel => "pinwheel",
+            Self::PinwheelShortcut => "pinwheel-shortcut",
+            Self::Roads => "roads",
+            Self::Maze(course) => course.name(),
+        }
+    }
+
+    /// Builds the world.
+    pub fn open(self) -> Box<dyn Environment> {
+        match self {
+            Self::Pinwheel => Box::new(Pinwheel::new(pinwheel::Tips::Closed)),
+            Self::PinwheelShortcut => Box::new(Pinwheel::new(pinwheel::Tips::Shortcut)),
+            Self::Roads => Box::new(Roads::new(roads::SEED)),
+            Self::Maze(course) => match course.body {
+                Body::Point => Box::new(PointMaze::new(course)),
+                Body::Ant => Box::new(AntMaze::new(course)),
+            },
+        }
+    }
+
+    /// The world as a pinwheel, which has an exact referee; none where it is another.
+    pub fn pinwheel(self) -> Option<Pinwheel> {
+        match self {
+            Self::Pinwheel => Some(Pinwheel::new(pinwheel::Tips::Closed)),
+            Self::PinwheelShortcut => Some(Pinwheel::new(pinwheel::Tips::Shortcut)),
+            Self::Roads | Self::Maze(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl From<World> for String {
+    fn from(world: World) -> Self {
+        world.name().to_owned()
+    }
+}
+
+impl TryFrom<String> for World {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self> {
+        name.parse()
+    }
+}
+
+impl FromStr for World {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        if let Some(world) = Self::ALL.into_iter().find(|world| world.name() == name) {
+            return Ok(world);
+        }
+        let mut known = Self::ALL.map(Self::name);
+        known.sort_by_key(|candidate| changes(name, candidate));
+        let nearest: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+        Err(Error::input(format!("unknown world `{name}`"))
+            .hint(format!("known worlds, nearest first: {}", nearest.join(", "))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::{Paths, rollout};
+
+    fn toward(states: &[f32], goals: &[f32], actions: &mut [f32]) {
+        for (action, (goal, state)) in actions.iter_mut().zip(goals.iter().zip(states)) {
+            *action = ((goal - state) / 0.04).clamp(-1.0, 1.0);
+        }
+    }
+
+    #[test]
+    fn every_world_is_found_by_its_name_in_text_and_in_configs() {
+        for world in World::ALL {
+            assert_eq!(world.name().parse::<World>().unwrap(), world);
+            assert_eq!(serde_json::to_string(&world).unwrap(), format!("\"{world}\""));
+        }
+    }
+
+    #[test]
+    fn an_unknown_world_is_answered_with_the_known_ones_nearest_first() {
+        let error = "pinwheel-shortct".parse::<World>().unwrap_err();
+        let text = error.to_string();
+        let expected = "unknown world `pinwheel-shortct`; hint: known worlds, nearest first: \
+             `pinwheel-shortcut`, `pinwheel`, ";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(World::ALL.iter().all(|world| text.contains(&format!("`{world}`"))));
+        assert_eq!(changes("roads", "road"), 1);
+        assert_eq!(changes("", "roads"), 5);
+    }
+
+    #[test]
+    fn an_outcome_depends_on_its_place_and_not_on_the_rest_of_the_batch() {
+        let world = World::Pinwheel.open();
+        let data = world.generate(0).unwrap().dataset;
+        let tasks = world.tasks(0, 40, &data).unwrap();
+        let all = rollout(&*world, &tasks, 3, Paths::Keep, &mut toward);
+        let few = rollout(&*world, &tasks[..7], 3, Paths::Keep, &mut toward);
+        assert_eq!(all[..7], few);
+        assert!(all.iter().any(|outcome| outcome.reached));
+        assert!(all.iter().any(|outcome| !outcome.reached && outcome.steps == 150));
+        for (outcome, task) in all.iter().zip(&tasks) {
+            assert_eq!(outcome.path.len(), outcome.steps as usize + 1);
+            let last: Vec<f64> =
+                outcome.path.last().unwrap().iter().map(|&x| f64::from(x)).collect();
+            assert_eq!(world.reached(&last, &task.goal), outcome.reached);
+        }
+        let forgotten = rollout(&*world, &tasks, 3, Paths::Forget, &mut toward);
+        assert!(forgotten.iter().all(|outcome| outcome.path.is_empty()));
+        assert_ne!(all, rollout(&*world, &tasks, 4, Paths::Keep, &mut toward));
+    }
+
+    #[test]
+    fn ended_episodes_leave_the_batch() {
+        let world = World::Pinwheel.open();
+        let data = world.generate(0).unwrap().dataset;
+        let tasks = world.tasks(0, 40, &data).unwrap();
+        let mut sizes = Vec::new();
+        let outcomes = rollout(&*world, &tasks, 0, Paths::Forget, &mut |states, goals, actions| {
+            sizes.push(states.len() / 2);
+            toward(states, goals, actions);
+        });
+        for (step, &size) in sizes.iter().enumerate() {
+            let running = outcomes.iter().filter(|outcome| outcome.steps as usize > step).count();
+            assert_eq!(size, running);
+        }
+        assert!(sizes[sizes.len() - 1] < sizes[0]);
+    }
+}
