@@ -127,11 +127,13 @@ fn mistakes_in_data_name_the_file_and_the_row() {
     let mut rows = Rows::square(5);
     rows.actions = None;
     bench.rows("states.npz", &rows);
-    let line = bench.refused(2, &["states.npz"]);
+    bench.trained(&["states.npz"]);
+    let line = bench.refused(2, &["states.npz", "--out", "new", "--extraction", "ddpg-bc"]);
     assert_names(&line, &["a policy needs actions", "algorithm.extraction.name = \"none\""]);
-    let line = bench.refused(2, &["states.npz", "--set", "algorithm.critic=state-action"]);
+    let line =
+        bench.refused(2, &["states.npz", "--out", "new", "--set", "algorithm.critic=state-action"]);
     assert_names(&line, &["actions", "algorithm.critic = \"state\""]);
-    bench.trained(&["states.npz", "--extraction", "none"]);
+    bench.trained(&["states.npz", "--out", "alone", "--extraction", "none"]);
 
     let state =
         ["few.npz", "--out", "new", "--set", "algorithm.critic=state", "--extraction", "ddpg-bc"];

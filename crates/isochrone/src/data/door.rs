@@ -9,7 +9,6 @@ use super::memory::Memory;
 use super::npz::{NpzReader, refuse_pickle_by_name};
 use super::raw::RawRows;
 use super::reader::{Choices, Reader};
-use super::{d4rl::D4rlReader, hdf5::Hdf5, minari, minari::MinariReader};
 use crate::error::{Error, Result};
 
 /// Trajectories opened for training.
@@ -133,12 +132,20 @@ pub(super) fn reader(path: &Path, choices: &Choices) -> Result<Box<dyn Reader>> 
         .hint("leave `--keys` out"))
 }
 
+#[cfg(feature = "hdf5")]
 fn open_hdf5(path: &Path, choices: &Choices) -> Result<Box<dyn Reader>> {
+    use super::{d4rl::D4rlReader, hdf5::Hdf5, minari};
     let file = Hdf5::open(path)?;
     if minari::is(&file)? {
-        return Ok(Box::new(MinariReader::open(path, file, choices)?));
+        return Ok(Box::new(minari::MinariReader::open(path, file, choices)?));
     }
     Ok(Box::new(D4rlReader::open(path, file)?))
+}
+
+#[cfg(not(feature = "hdf5"))]
+fn open_hdf5(_: &Path, _: &Choices) -> Result<Box<dyn Reader>> {
+    Err(Error::input("this build does not read HDF5")
+        .hint("build it with the feature: `cargo build --release --features hdf5`"))
 }
 
 #[cfg(feature = "parquet")]
@@ -178,13 +185,16 @@ mod tests {
         for (name, format) in [
             ("plain.npz", Format::Npz),
             ("ogbench.npz", Format::Npz),
+            #[cfg(feature = "hdf5")]
             ("d4rl-bool.hdf5", Format::D4rl),
+            #[cfg(feature = "hdf5")]
             ("minari-plain/data/main_data.hdf5", Format::Minari),
         ] {
             let path = folder.path().join("data.bin");
             std::fs::copy(fixture(name), &path).unwrap();
             assert_eq!(opened(&path).format, format, "{name}");
         }
+        #[cfg(feature = "hdf5")]
         for name in ["minari-plain", "minari-plain/data"] {
             assert_eq!(opened(&fixture(name)).format, Format::Minari, "{name}");
         }
@@ -198,6 +208,13 @@ mod tests {
         assert!(none.contains("cannot open the file") && none.contains("none"), "{none}");
     }
 
+    #[cfg(not(feature = "hdf5"))]
+    #[test]
+    fn a_build_without_hdf5_names_the_feature() {
+        let error = open(&fixture("d4rl-u8.hdf5"), &Choices::default()).unwrap_err().to_string();
+        assert!(error.contains("does not read HDF5") && error.contains("--features hdf5"));
+    }
+
     #[test]
     fn held_out_data_are_found_beside_the_file() {
         let folder = TempDir::new().unwrap();
@@ -209,6 +226,7 @@ mod tests {
         assert_eq!(opened(&beside).held_out, None);
     }
 
+    #[cfg(feature = "hdf5")]
     #[test]
     fn numbers_of_64_bits_are_said_to_be_rounded() {
         for name in ["float64.npz", "d4rl-f64.hdf5", "minari-dict"] {
@@ -218,6 +236,7 @@ mod tests {
         assert_eq!(opened(&fixture("plain.npz")).notes, Vec::<String>::new());
     }
 
+    #[cfg(feature = "hdf5")]
     #[test]
     fn keys_are_chosen_only_where_there_are_several() {
         let choices = Choices { keys: vec!["observation".into()] };

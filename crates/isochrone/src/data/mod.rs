@@ -7,6 +7,7 @@
 mod archive;
 pub mod arrays;
 mod complaints;
+#[cfg(feature = "hdf5")]
 mod d4rl;
 mod dataset;
 mod door;
@@ -14,6 +15,7 @@ mod even;
 mod features;
 mod files;
 mod format;
+#[cfg(feature = "hdf5")]
 mod hdf5;
 mod inspect;
 mod large;
@@ -21,6 +23,7 @@ mod large;
 mod lerobot;
 mod lessons;
 mod memory;
+#[cfg(feature = "hdf5")]
 mod minari;
 mod normalization;
 mod npy;

@@ -143,6 +143,7 @@ pub(super) fn each_number(
 }
 
 /// 64-bit values as 32-bit; the first of them is in row `first`.
+#[cfg(any(feature = "hdf5", feature = "parquet"))]
 pub(super) fn narrow(values: &[f64], first: usize, columns: usize, key: &str) -> Result<Vec<f32>> {
     let place = |at: usize| first * columns + at;
     values.iter().enumerate().map(|(at, &value)| narrowed(place(at), value, columns, key)).collect()

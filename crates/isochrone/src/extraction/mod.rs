@@ -144,8 +144,8 @@ impl Extraction {
             Self::None => return Ok(()),
         };
         if action_size == 0 {
-            return Err(Error::input("a policy needs actions, the data have none")
-                .hint("set `algorithm.extraction.name = \"none\"` to learn the distance alone"));
+            return Err(Error::input("a policy needs actions, but the data have none")
+                .hint("set `algorithm.extraction.name = \"none\"` to learn only the distance"));
         }
         if !follows_actions && matches!(self, Self::DdpgBc(_)) {
             return Err(Error::input(

@@ -10,10 +10,12 @@ use super::folder::{self, final_snapshot};
 use super::provenance::{Conditions, Provenance};
 use super::source::{Source, tasks};
 use super::tables::{evaluation_columns, evaluation_row};
+use crate::algorithms;
 use crate::checkpoint::{Lock, Snapshot, latest, save_step};
 use crate::engine::Hardware;
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, Success, success};
+use crate::extraction::Extraction;
 use crate::ledger::Ledger;
 use crate::model::Model;
 use crate::simulate::Task;
@@ -137,6 +139,12 @@ fn begin<'d>(
         Trainer::new(&config.algorithm, &config.train, data, discount, seed, hardware.clone())?;
     if let Some(note) = trainer.note() {
         observer.noted(note);
+    }
+    let wants_policy = |algorithm: &mut algorithms::Config| {
+        algorithm.extraction_mut().is_some_and(|extraction| *extraction != Extraction::None)
+    };
+    if source.dataset.action_size() == 0 && wants_policy(&mut config.algorithm.clone()) {
+        observer.noted("the data have no actions: the distance is learned, without a policy");
     }
     Ok(trainer)
 }

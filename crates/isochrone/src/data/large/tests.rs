@@ -67,11 +67,17 @@ fn every_format_gives_the_same_rows_from_disk_as_in_memory() {
         ("compressed.npz", false),
         ("float64.npz", false),
         ("ogbench.npz", false),
+        #[cfg(feature = "hdf5")]
         ("d4rl-bool.hdf5", false),
+        #[cfg(feature = "hdf5")]
         ("d4rl-u8.hdf5", false),
+        #[cfg(feature = "hdf5")]
         ("d4rl-f32.hdf5", false),
+        #[cfg(feature = "hdf5")]
         ("d4rl-f64.hdf5", false),
+        #[cfg(feature = "hdf5")]
         ("minari-plain", false),
+        #[cfg(feature = "hdf5")]
         ("minari-dict", false),
     ] {
         let path = fixture(name);

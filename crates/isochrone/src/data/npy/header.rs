@@ -68,6 +68,7 @@ pub(in crate::data) struct Header {
 
 impl Header {
     /// The header of `count` flags stored as `item`.
+    #[cfg(feature = "hdf5")]
     pub(in crate::data) fn of_flags(item: Item, count: usize) -> Self {
         Self { item, shape: vec![count], count, length: 0 }
     }
