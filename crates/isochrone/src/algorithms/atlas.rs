@@ -58,7 +58,7 @@ impl Default for Config {
         let wide = Network { hidden: vec![256; 3], ..Network::default() };
         Self {
             teacher: teacher::Settings::default(),
-            relative: 0.3,
+            relative: 0.5,
             offsets: Offsets::default(),
             dynamics_weight: 1.0,
             network: Network { norm: Norm::Layer, ..wide.clone() },

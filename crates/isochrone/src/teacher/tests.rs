@@ -108,7 +108,7 @@ fn chance_is_priced_and_not_read_as_choice() {
     let blurred = Kinds { by: KindsBy::One, ..Kinds::default() };
     let settings = Settings { kinds: blurred, ..settings };
     let (teacher, lessons) = taught(&chance().dataset(), &settings);
-    assert!(steps(&teacher, &lessons, 0, 2) > exact + 3.0, "one kind is the data's own wandering");
+    assert!(steps(&teacher, &lessons, 0, 2) > exact + 1.5, "one kind is the data's own wandering");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn one_trajectory_teaches_what_it_shows() {
     let actions: Vec<usize> = (0..39).map(|row| usize::from(row % 20 >= 10)).collect();
     line.walk(&places, &actions);
     let (teacher, lessons) =
-        taught(&line.dataset(), &Settings { rows_per_landmark: 4.0, ..Settings::default() });
+        taught(&line.dataset(), &Settings { rows_per_landmark: 2.0, ..Settings::default() });
     for (from, goal, expected) in [(3, 8, 5.0), (8, 3, 5.0), (12, 18, 6.0)] {
         let found = steps(&teacher, &lessons, from, goal);
         assert!((found - expected).abs() < 1e-3, "{from} to {goal}: {found}");
