@@ -22,7 +22,7 @@ static RUN: LazyLock<PathBuf> = LazyLock::new(|| {
 
 /// A short training of `source` into `folder`.
 fn few(folder: &Path, source: &str, updates: u64) -> Vec<String> {
-    let mut words = vec!["train".to_owned(), source.to_owned()];
+    let mut words = ["train", source, "--algorithm", "cmd1"].map(String::from).to_vec();
     let settings = [
         format!("train.steps={updates}"),
         "train.log_every=20".into(),

@@ -35,7 +35,17 @@ const FILES: [&str; 4] = [
 
 fn train(folder: &Path, threads: usize, settings: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_isochrone"));
-    command.args(["train", "pinwheel", "--threads", &threads.to_string(), "--out"]).arg(folder);
+    command
+        .args([
+            "train",
+            "pinwheel",
+            "--algorithm",
+            "cmd1",
+            "--threads",
+            &threads.to_string(),
+            "--out",
+        ])
+        .arg(folder);
     for setting in settings {
         command.args(["--set", setting]);
     }

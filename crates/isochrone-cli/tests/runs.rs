@@ -42,7 +42,18 @@ fn refused(words: &[&str]) -> String {
 
 /// The words of a short training on the pinwheel.
 fn train<'a>(steps: &'a str, out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let mut words = vec!["train", "pinwheel", "--threads", "1", "--out", out, "--set", steps];
+    let mut words = vec![
+        "train",
+        "pinwheel",
+        "--algorithm",
+        "cmd1",
+        "--threads",
+        "1",
+        "--out",
+        out,
+        "--set",
+        steps,
+    ];
     words.extend(SMALL.iter().flat_map(|&setting| ["--set", setting]));
     words.extend(more);
     words
@@ -157,7 +168,7 @@ fn a_config_has_every_key_with_its_meaning() {
         "# γ: how far ahead the distance looks; none takes the world's own, or 0.99 for files.\n\
          # discount = (not set)\n",
         "# Updates of the whole run.\nsteps = 20000\n",
-        "# The learner.\n[algorithm]\nname = \"cmd1\"\n",
+        "# The learner.\n[algorithm]\nname = \"atlas\"\n",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }

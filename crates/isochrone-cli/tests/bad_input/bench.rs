@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 use crate::rows::Rows;
 
-const SMALL: [&str; 8] = [
+const SMALL: [&str; 9] = [
+    "algorithm.name=cmd1",
     "train.batch_size=16",
     "train.steps=12",
     "train.save_every=5",

@@ -171,7 +171,7 @@ impl Default for Config {
 
 impl Config {
     /// The learner that is used where none is named.
-    pub const DEFAULT: &str = "cmd1";
+    pub const DEFAULT: &str = "atlas";
 
     /// The policy extraction of this learner, to read or replace; none where it has a fixed one.
     pub fn extraction_mut(&mut self) -> Option<&mut Extraction> {

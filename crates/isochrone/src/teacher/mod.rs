@@ -76,7 +76,7 @@ impl Default for Settings {
             kinds: Kinds::default(),
             confidence: 1.0,
             goals: 2_000,
-            out_of_reach: 1.5,
+            out_of_reach: 2.0,
             radius: None,
         }
     }

@@ -25,6 +25,18 @@ fn declared(config: &Config, data: &Dataset, farthest: Option<f64>) -> Program<f
     program
 }
 
+/// The learner's defaults with one step size for all: how fast rounding grows apart depends on it.
+fn slowly(name: &str) -> Config {
+    let mut table = toml::Table::try_from(Config::named(name).unwrap()).unwrap();
+    table.remove("name");
+    for key in ["optimizer", "policy_optimizer"] {
+        if let Some(toml::Value::Table(optimizer)) = table.get_mut(key) {
+            optimizer.insert("learning_rate".into(), 3e-4.into());
+        }
+    }
+    Config::read(name, table).unwrap().unwrap()
+}
+
 /// The teacher of a learner that has one.
 fn teacher(config: &Config, data: &Dataset) -> Option<Teacher> {
     let terms = Terms { discount: 0.95, radius: Some(0.3), policy_goal: &[], seed: 0 };
@@ -116,7 +128,7 @@ fn agrees(name: &str) {
     let Some((gpu, _turn)) = gpu() else { return };
     let data = walks(20000, 6, 2);
     let norm = Normalization::fit(&data, Scaling::Standard).unwrap();
-    let config = Config::named(name).unwrap();
+    let config = slowly(name);
     let teacher = teacher(&config, &data);
     let program = || declared(&config, &data, teacher.as_ref().map(Teacher::farthest));
     let sampler = Sampler::new(&data, &norm, program().layout().clone(), 0.95)
