@@ -68,7 +68,7 @@ fn one(arguments: &Evaluate) -> Result<Evaluation> {
 }
 
 /// An evaluation and what its pictures need besides.
-struct Measured<'m> {
+struct Examined<'m> {
     evaluation: Evaluation,
     graph: Option<Graph<'m, Model>>,
 }
@@ -77,7 +77,7 @@ fn measure<'m>(
     opened: &'m OpenRun,
     examiner: &Examiner<'_>,
     control: Option<Steering>,
-) -> Result<Measured<'m>> {
+) -> Result<Examined<'m>> {
     let (config, model) = (&opened.config, &opened.model);
     let steering = control.unwrap_or(Steering::Policy);
     let graph = || config.graph(model, &examiner.source().dataset);
@@ -89,6 +89,7 @@ fn measure<'m>(
     } else {
         None
     };
+    let accuracy = if model.has_distance() { examiner.accuracy(model)? } else { None };
     let against_exact = if model.has_distance() { examiner.against_exact(model)? } else { None };
     let source = &config.data.source;
     let mut not_available = Vec::new();
@@ -106,9 +107,9 @@ fn measure<'m>(
     }
     if !model.has_distance() {
         not_available.push("steps, maps, audit: cloning learns a policy, no distance".into());
-    } else if against_exact.is_none() {
+    } else if accuracy.is_none() {
         not_available.push(format!(
-            "Spearman, slope, intercept, median error, coverage: `{source}` has no exact solver"
+            "Spearman, slope, intercept, relative error: `{source}` has no exact solver"
         ));
     }
     let evaluation = Evaluation {
@@ -120,19 +121,20 @@ fn measure<'m>(
         control: steering,
         success,
         over_training: wording::over_training(config, &opened.folder)?,
+        accuracy,
         against_exact,
         audit: model.has_distance().then(|| examiner.audit(model)).transpose()?,
         not_available,
         pictures: Vec::new(),
     };
-    Ok(Measured { evaluation, graph })
+    Ok(Examined { evaluation, graph })
 }
 
 /// Draws what can be drawn of one run into its folder.
 fn paint(
     opened: &OpenRun,
     examiner: &Examiner<'_>,
-    measured: &Measured<'_>,
+    measured: &Examined<'_>,
 ) -> Result<Vec<PathBuf>> {
     let name = format!("{} on {}", opened.config.algorithm.name(), opened.config.data.source);
     let mut drawn = Vec::new();
@@ -148,15 +150,15 @@ fn paint(
         draw::isochrones(&picture, &target("isochrones"))?;
         drawn.push(target("isochrones"));
     }
-    let Measured { evaluation, graph } = measured;
+    let Examined { evaluation, graph } = measured;
     if opened.model.has_policy()
         && let Some(picture) = routes(&opened.model, examiner, evaluation.control, graph.as_ref())?
     {
         draw::routes(&picture, &target("routes"))?;
         drawn.push(target("routes"));
     }
-    let against = measured.evaluation.against_exact.as_ref();
-    if let Some(picture) = against.and_then(|found| pictures::calibration(found, &name)) {
+    let accuracy = measured.evaluation.accuracy.as_ref();
+    if let Some(picture) = accuracy.and_then(|found| pictures::calibration(found, &name)) {
         draw::calibration(&picture, &target("calibration"))?;
         drawn.push(target("calibration"));
     }
@@ -254,6 +256,11 @@ fn tell(evaluation: &Evaluation) -> Result<()> {
     }
     if let Some(audit) = &evaluation.audit {
         say(&format!("check     {}", wording::triangle(audit)))?;
+    }
+    if let Some(measured) = &evaluation.accuracy {
+        wording::accuracy(measured)
+            .iter()
+            .try_for_each(|line| say(&format!("check     {line}")))?;
     }
     if let Some(against) = &evaluation.against_exact {
         say(&format!("check     {}", wording::against(against)))?;

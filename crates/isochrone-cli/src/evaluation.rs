@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use isochrone::evaluate::{Audit, OverTraining, Success};
 use serde::Serialize;
 
-use crate::examiner::{Against, Steering};
+use crate::examiner::{Against, Measured, Steering};
 
 /// What is measured of one run; printed as lines or as JSON.
 #[derive(Debug, Serialize)]
@@ -27,7 +27,9 @@ pub struct Evaluation {
     /// All evaluations of the policy while it trained, in a maze.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub over_training: Option<OverTraining>,
-    /// Agreement with exact steps, in a world that has an exact solver.
+    /// How right learned steps are against the best use of recorded moves, in a world with a referee.
+    pub accuracy: Option<Measured>,
+    /// Agreement with the other exact columns, on a pinwheel.
     pub against_exact: Option<Against>,
     /// The triangle inequality, where a distance was learned.
     pub audit: Option<Audit>,

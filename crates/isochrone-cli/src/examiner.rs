@@ -1,17 +1,19 @@
 //! The evaluations of models: prepared once for a world, run on any model of it.
 
+use std::sync::OnceLock;
+
+use isochrone::Result;
 use isochrone::data::Dataset;
 use isochrone::evaluate::{
-    Agreement, Audit, Calibration, Control, JudgedGoal, Line, Success, audit, calibrate, outcomes,
-    referee_pairs, success,
+    ASKED, Accuracy, Agreement, Audit, Calibration, Control, ExactSteps, JudgedGoal, Line, Success,
+    audit, calibrate, learned_steps, outcomes, referee_pairs, success, supported_steps,
 };
 use isochrone::model::Model;
 use isochrone::plan::{Ball, Graph, Greedy};
 use isochrone::run::{self, RecordedWorld, RunConfig, Source};
 use isochrone::simulate::referee::Columns;
-use isochrone::simulate::{Outcome, Paths, Task};
+use isochrone::simulate::{Outcome, Paths, Referee, Task};
 use isochrone::tabular::steps;
-use isochrone::{Error, Result};
 use serde::Serialize;
 
 /// Goals that the referee solves, and starts for each.
@@ -66,26 +68,17 @@ pub struct Against {
     pub band: Option<f64>,
     /// The share of pairs that such a band holds on goals it was not fitted on.
     pub coverage: Option<f64>,
-    /// (what the data say, learned) of the pairs that one trajectory answers.
-    #[serde(skip)]
-    pub seen_pairs: Vec<[f32; 2]>,
-    /// The same of the other pairs.
-    #[serde(skip)]
-    pub stitched_pairs: Vec<[f32; 2]>,
 }
 
 impl Against {
     fn of(found: &Calibration, judged: &[JudgedGoal], discount: f64) -> Self {
         // The referee hands out pairs with finite answers alone, so none is left out of the points.
         let answers = judged.iter().flat_map(|goal| &goal.starts).map(|start| start.answer);
-        let (mut seen_pairs, mut stitched_pairs) = (Vec::new(), Vec::new());
         let (mut exact, mut learned) = (Vec::new(), Vec::new());
         for (answer, point) in answers.zip(&found.points) {
             let nats = if point.stitched { answer.closure } else { answer.seen };
-            let pairs = if point.stitched { &mut stitched_pairs } else { &mut seen_pairs };
             exact.push(steps(nats, discount));
             learned.push(point.learned);
-            pairs.push([steps(nats, discount) as f32, point.learned as f32]);
         }
         Self {
             seen: found.seen,
@@ -95,10 +88,21 @@ impl Against {
             median_error: found.median_error,
             band: found.band,
             coverage: found.coverage,
-            seen_pairs,
-            stitched_pairs,
         }
     }
+}
+
+/// How right learned steps are, against the best use of recorded moves.
+#[derive(Debug, Clone, Serialize)]
+pub struct Measured {
+    /// The numbers.
+    #[serde(flatten)]
+    pub found: Accuracy,
+    /// What exact steps are counted of and to.
+    pub against: &'static str,
+    /// (exact, learned) of the pairs with a way.
+    #[serde(skip)]
+    pub pairs: Vec<[f32; 2]>,
 }
 
 /// What is known about the data of a run and asked of its models.
@@ -107,7 +111,9 @@ pub struct Examiner<'a> {
     seed: u64,
     triples: u64,
     tasks: Vec<Task>,
-    referee: Option<(Columns, Vec<JudgedGoal>)>,
+    referee: Option<Referee>,
+    exact: OnceLock<Vec<ExactSteps>>,
+    judged: OnceLock<Vec<JudgedGoal>>,
 }
 
 impl<'a> Examiner<'a> {
@@ -117,18 +123,17 @@ impl<'a> Examiner<'a> {
     /// The world finds no tasks in the data.
     pub fn new(config: &RunConfig, source: &'a Source) -> Result<Self> {
         let seed = config.evaluation.seed;
-        let pinwheel = source.world.as_ref().and_then(|opened| opened.world.pinwheel());
-        let referee = pinwheel.map(|world| {
-            let referee = Columns::new(&world, &source.dataset, source.discount(config))?;
-            let judged = referee_pairs(&referee, &source.dataset, seed, GOALS, STARTS);
-            Ok::<_, Error>((referee, judged))
-        });
+        let discount = source.discount(config);
+        let referee = source.world.as_ref().map(|opened| opened.world);
+        let referee = referee.map(|world| Referee::of(world, &source.dataset, discount));
         Ok(Self {
             source,
             seed,
             triples: config.evaluation.triples,
             tasks: run::tasks(config, source)?,
-            referee: referee.transpose()?,
+            referee: referee.transpose()?.flatten(),
+            exact: OnceLock::new(),
+            judged: OnceLock::new(),
         })
     }
 
@@ -142,9 +147,30 @@ impl<'a> Examiner<'a> {
         self.source.world.as_ref()
     }
 
-    /// The exact solver, where the world has one.
+    /// The exact solver's columns, where the world is a pinwheel.
     pub fn referee(&self) -> Option<&Columns> {
-        self.referee.as_ref().map(|(referee, _)| referee)
+        self.referee.as_ref().and_then(Referee::columns)
+    }
+
+    /// How right the steps of `model` are; none without a referee. The first question takes some
+    /// seconds.
+    ///
+    /// # Errors
+    /// A learned distance is not finite.
+    pub fn accuracy(&self, model: &Model) -> Result<Option<Measured>> {
+        let (Some(referee), Some(opened)) = (&self.referee, self.world()) else { return Ok(None) };
+        let Some(against) = Referee::meaning(opened.world) else { return Ok(None) };
+        let exact = self.exact.get_or_init(|| {
+            // There are no more goals than tasks, so that a small evaluation is quick.
+            let asked = [ASKED[0].min(self.tasks.len()), ASKED[1]];
+            supported_steps(referee, &self.source.dataset, self.seed, asked)
+        });
+        let learned = learned_steps(model, exact)?;
+        let found = Accuracy::of(exact, &learned)?;
+        let exact = exact.iter().flat_map(|asked| &asked.steps);
+        let pairs = exact.zip(learned.iter().flatten()).filter(|(exact, _)| exact.is_finite());
+        let pairs = pairs.map(|(&exact, &learned)| [exact as f32, learned as f32]).collect();
+        Ok(Some(Measured { found, against, pairs }))
     }
 
     /// Whether the distance of `model` is a quasimetric.
@@ -155,16 +181,19 @@ impl<'a> Examiner<'a> {
         audit(model, self.source.dataset.states(), self.triples, self.seed)
     }
 
-    /// How the steps of `model` agree with exact ones; none without an exact solver.
+    /// How the steps of `model` agree with the other columns of a pinwheel; none elsewhere.
     ///
     /// # Errors
     /// A learned distance is not finite.
     pub fn against_exact(&self, model: &Model) -> Result<Option<Against>> {
-        let compare = |(_, judged): &(Columns, Vec<JudgedGoal>)| {
+        let compare = |columns: &Columns| {
+            let judged = self.judged.get_or_init(|| {
+                referee_pairs(columns, &self.source.dataset, self.seed, GOALS, STARTS)
+            });
             let found = calibrate(model, judged)?;
             Ok(Against::of(&found, judged, model.shape().discount))
         };
-        self.referee.as_ref().map(compare).transpose()
+        self.referee().map(compare).transpose()
     }
 
     /// How often `model` reaches its goals; none without a world.

@@ -19,7 +19,7 @@ use isochrone::simulate::pinwheel;
 use isochrone::simulate::referee::{Columns, pinwheel::CELL};
 use isochrone::tabular::steps;
 
-use crate::examiner::Against;
+use crate::examiner::Measured;
 
 /// Nodes along the longer side of a map.
 const NODES: usize = 161;
@@ -253,20 +253,18 @@ fn families(source: &Source) -> Families {
 }
 
 /// Learned against exact steps; none where no line fits.
-pub fn calibration(found: &Against, name: &str) -> Option<CalibrationChart> {
-    let line = found.line?;
+pub fn calibration(measured: &Measured, name: &str) -> Option<CalibrationChart> {
+    let found = &measured.found;
+    let caption = format!(
+        "{} pairs of recorded states with a way. Exact: {}. Line: least squares.",
+        found.pairs, measured.against
+    );
     Some(CalibrationChart {
         title: format!("Learned and exact steps: {name}"),
-        caption: format!(
-            "{} pairs of data states. Exact: the data's own distance to within 0.05 of the goal \
-             where one trajectory answers, its triangle closure where several are chained. Line: \
-             least squares.",
-            found.seen.pairs + found.stitched.pairs
-        ),
-        seen: found.seen_pairs.clone(),
-        stitched: found.stitched_pairs.clone(),
-        slope: line.slope as f32,
-        intercept: line.intercept as f32,
+        caption,
+        pairs: measured.pairs.clone(),
+        slope: found.slope? as f32,
+        intercept: found.intercept? as f32,
     })
 }
 

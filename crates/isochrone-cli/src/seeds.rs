@@ -116,11 +116,20 @@ fn means(seeds: &[Evaluation]) -> Vec<Mean> {
         let name = wording::counted(switches.into(), "switch", "switches");
         rows.push(mean(&format!("reached, {name} (%)"), 1, &class));
     }
+    let accuracy = |found: &Evaluation| found.accuracy.as_ref().map(|measured| measured.found);
     rows.extend([
+        mean("Spearman", 2, &|found| accuracy(found)?.spearman),
+        mean("Spearman, near", 2, &|found| accuracy(found)?.near),
+        mean("Spearman, far", 2, &|found| accuracy(found)?.far),
+        mean("Spearman, per goal", 2, &|found| accuracy(found)?.per_goal),
+        mean("slope", 2, &|found| accuracy(found)?.slope),
+        mean("intercept (steps)", 1, &|found| accuracy(found)?.intercept),
+        mean("median relative error (%)", 0, &|found| {
+            Some(100.0 * accuracy(found)?.median_relative_error?)
+        }),
+        mean("pairs without a way told apart (AUC)", 2, &|found| accuracy(found)?.unreachable_auc),
         mean("Spearman, seen together", 2, &|found| found.against_exact.as_ref()?.seen.data),
         mean("Spearman, stitched", 2, &|found| found.against_exact.as_ref()?.stitched.data),
-        mean("slope", 2, &|found| Some(found.against_exact.as_ref()?.line?.slope)),
-        mean("intercept (steps)", 1, &|found| Some(found.against_exact.as_ref()?.line?.intercept)),
         mean("median error (steps)", 1, &|found| found.against_exact.as_ref()?.median_error),
         mean("coverage (%)", 0, &|found| Some(100.0 * found.against_exact.as_ref()?.coverage?)),
         mean("triangle violations", 0, &|found| Some(found.audit.as_ref()?.violations as f64)),

@@ -8,7 +8,7 @@ use isochrone::run::{self, RunConfig};
 use isochrone::simulate::World;
 use isochrone::tabular::steps;
 
-use crate::examiner::Against;
+use crate::examiner::{Against, Measured};
 
 /// A whole number with its thousands apart: 19,200.
 pub fn grouped(number: u64) -> String {
@@ -72,6 +72,37 @@ pub fn triangle(audit: &Audit) -> String {
         audit.mean_steps,
         audit.asymmetry
     )
+}
+
+/// How right learned steps are, in two sentences.
+pub fn accuracy(measured: &Measured) -> [String; 2] {
+    let found = &measured.found;
+    let line = found.slope.zip(found.intercept);
+    let reads = line.map_or("no line fits them".to_owned(), |(slope, intercept)| {
+        format!("learned = {}", straight(&Line { slope, intercept }))
+    });
+    let apart = match found.unreachable_auc {
+        Some(auc) => format!(
+            "; {} without a way, told apart {auc:.2} (AUC)",
+            counted(found.unreachable as u64, "pair", "pairs")
+        ),
+        None => String::new(),
+    };
+    [
+        format!(
+            "accuracy: Spearman {} (near {}, far {}, per goal {}); {reads}; median relative error {} %",
+            maybe(found.spearman, 2),
+            maybe(found.near, 2),
+            maybe(found.far, 2),
+            maybe(found.per_goal, 2),
+            maybe(found.median_relative_error.map(|error| 100.0 * error), 0),
+        ),
+        format!(
+            "on {} with a way{apart}; exact: {}",
+            counted(found.pairs as u64, "pair", "pairs"),
+            measured.against
+        ),
+    ]
 }
 
 /// How ranks and scale of learned steps agree with exact ones.

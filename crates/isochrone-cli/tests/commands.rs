@@ -78,6 +78,13 @@ fn an_evaluation_counts_success_by_class_and_asks_the_exact_solver() {
     assert_eq!(classes.iter().map(tasks).sum::<u64>(), 40);
     let stitched = classes.iter().filter(|class| class["switches"] != 0).map(tasks).sum::<u64>();
     assert_eq!(success["stitched"]["tasks"], stitched);
+    let accuracy = &found["accuracy"];
+    for name in ["spearman", "near", "far", "per_goal", "unreachable_auc"] {
+        assert!(accuracy[name].as_f64().unwrap().abs() <= 1.0, "{name}: {accuracy}");
+    }
+    assert!(accuracy["slope"].is_f64() && accuracy["intercept"].is_f64());
+    assert!(accuracy["median_relative_error"].as_f64().unwrap() > 0.0);
+    assert!(accuracy["pairs"].as_u64().unwrap() > 1_000);
     let exact = &found["against_exact"];
     for kind in ["seen", "stitched"] {
         assert!(exact[kind]["data"].as_f64().unwrap().abs() <= 1.0);

@@ -69,13 +69,40 @@ fn a_learner_without_a_distance_is_compared_without_the_planner() {
     assert!(!row["planner"]["overall"]["mean"].is_number(), "{row}");
 }
 
+#[test]
+fn accuracy_stands_beside_success_and_on_a_page_of_its_own() {
+    let _guard = REPORTING.lock();
+    let place = FOLDER.path().join("distance.md");
+    let mut command = isochrone();
+    command.args(["compare", "--report-only"]).arg(&*WHOLE).arg("--distance").arg(&place);
+    command.arg("--json");
+    let [text, _] = said(command, 0);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    for row in report["rows"].as_array().unwrap() {
+        let found = &row["accuracy"];
+        assert_eq!(found["spearman"]["seeds"], 2, "{row}");
+        assert!(found["pairs"]["mean"].as_f64().unwrap() > 500.0, "{row}");
+        assert!(found["median_relative_error"]["mean"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    let page = std::fs::read_to_string(&place).unwrap();
+    let head = "| algorithm | extraction | seeds | success (%) | Spearman | near | far | per goal | \
+                slope | intercept | relative error (%) | no way (AUC) |";
+    holds(
+        &page,
+        &["# How right learned steps are", "## pinwheel\n", head, "| cmd1 | ddpg-bc | 2 |"],
+    );
+    let first = csv(&read(&WHOLE, "compare.csv"))[0].clone();
+    let spearman: f64 = first["accuracy_spearman"].parse().unwrap();
+    assert!(spearman.abs() <= 1.0);
+}
+
 /// Copies what is reported of the whole comparison.
 fn bring_tables(out: &Path) {
     for name in ["cmd1-ddpg-bc", "cmd2-ddpg-bc"] {
         for seed in ["seed-0", "seed-1"] {
             let run = Path::new("pinwheel").join(name).join(seed);
             std::fs::create_dir_all(out.join(&run)).unwrap();
-            let tables = ["evaluation.csv", "timing.csv", "planner.csv"];
+            let tables = ["evaluation.csv", "timing.csv", "planner.csv", "accuracy.csv"];
             for file in ["config.toml", "provenance.toml"].iter().chain(&tables) {
                 std::fs::copy(WHOLE.join(&run).join(file), out.join(&run).join(file)).unwrap();
             }

@@ -1,5 +1,6 @@
 //! `isochrone compare`: worlds × learners × extractions × seeds, to tables, curves and a page.
 
+mod distance;
 mod page;
 mod progress;
 mod report;
@@ -72,6 +73,9 @@ pub struct Compare {
     /// Write the results as a Markdown page
     #[arg(long, value_name = "PAGE")]
     results: Option<PathBuf>,
+    /// Write how accurate the learned steps are as a Markdown page
+    #[arg(long, value_name = "PAGE")]
+    distance: Option<PathBuf>,
     /// A text file for the page that says what was tuned
     #[arg(long, value_name = "FILE")]
     grid: Option<PathBuf>,
@@ -87,6 +91,7 @@ pub struct Compare {
 pub fn run(arguments: &Compare) -> Result<()> {
     let grid = arguments.grid.as_deref().map(read_grid).transpose()?;
     check_page(arguments.results.as_deref())?;
+    check_page(arguments.distance.as_deref())?;
     if let Some(out) = &arguments.report_only {
         return report(out, grid, arguments);
     }
@@ -196,6 +201,7 @@ fn report(out: &Path, grid: Option<String>, arguments: &Compare) -> Result<()> {
         wrote.extend(["curves.png", "curves.svg"].map(|name| out.join(name)));
     }
     wrote.extend(arguments.results.clone());
+    wrote.extend(arguments.distance.clone());
     let trained = |(conditions, runs): (&Conditions, usize)| {
         let conditions = conditions.clone();
         Trained { conditions, runs }
@@ -222,6 +228,9 @@ fn report(out: &Path, grid: Option<String>, arguments: &Compare) -> Result<()> {
         let routes = shown::copy(&results, target)?;
         let page = page::page(&report, curves, &routes, grid.as_deref());
         write_whole(target, page.as_bytes())?;
+    }
+    if let Some(target) = &arguments.distance {
+        write_whole(target, distance::page(&report).as_bytes())?;
     }
     if arguments.json { say_json(&report) } else { tell(&report) }
 }

@@ -64,6 +64,10 @@ pub fn of_world(rows: &[Row], world: World, published: &[Published]) -> Table {
         World::Maze(_) => of_maze(&rows),
         _ => by_switches(&rows),
     };
+    let right: Vec<Vec<String>> = accuracy(&rows, &BESIDE_SUCCESS);
+    for (cells, more) in table.cells.iter_mut().zip(right) {
+        cells.extend(more);
+    }
     for column in published.iter().filter(|column| column.success.contains_key(world.name())) {
         table.cells[0].push(column.name.clone());
         for (cells, row) in table.cells[1..].iter_mut().zip(&rows) {
@@ -72,6 +76,55 @@ pub fn of_world(rows: &[Row], world: World, published: &[Published]) -> Table {
     }
     others(&mut table, &rows, world, published);
     table
+}
+
+/// Columns of accuracy beside success, and on a page of their own: name, title, digits, scale.
+type Shown = (&'static str, &'static str, usize, f64);
+const BESIDE_SUCCESS: [Shown; 5] = [
+    ("spearman", "Spearman", 2, 1.0),
+    ("far", "far", 2, 1.0),
+    ("slope", "slope", 2, 1.0),
+    ("intercept", "intercept", 1, 1.0),
+    ("median_relative_error", "relative error (%)", 0, 100.0),
+];
+const ALONE: [Shown; 8] = [
+    ("spearman", "Spearman", 3, 1.0),
+    ("near", "near", 2, 1.0),
+    ("far", "far", 2, 1.0),
+    ("per_goal", "per goal", 2, 1.0),
+    ("slope", "slope", 2, 1.0),
+    ("intercept", "intercept", 1, 1.0),
+    ("median_relative_error", "relative error (%)", 1, 100.0),
+    ("unreachable_auc", "no way (AUC)", 3, 1.0),
+];
+
+/// The head and a row for each of `rows` with those of `shown` that were measured.
+fn accuracy(rows: &[&Row], shown: &[Shown]) -> Vec<Vec<String>> {
+    let measured = |(name, ..): &&Shown| rows.iter().any(|row| row.accuracy.contains_key(*name));
+    let shown: Vec<&Shown> = shown.iter().filter(measured).collect();
+    let cell = |row: &Row, &(name, _, digits, scale): &Shown| {
+        row.accuracy.get(name).map_or(NOTHING.into(), |over| scaled(over, digits, scale))
+    };
+    let head = shown.iter().map(|(_, title, ..)| (*title).to_owned()).collect();
+    let cells = rows.iter().map(|row| shown.iter().map(|shown| cell(row, shown)).collect());
+    std::iter::once(head).chain(cells).collect()
+}
+
+/// How right the steps of every learner are in one world; none where nothing was measured.
+pub fn of_accuracy(rows: &[Row], world: World) -> Option<Table> {
+    let rows: Vec<&Row> =
+        rows.iter().filter(|row| row.world == world && !row.accuracy.is_empty()).collect();
+    let head = ["algorithm", "extraction", "seeds", "success (%)"].map(String::from).to_vec();
+    let first = |row: &&Row| {
+        let success = match world {
+            World::Maze(_) => mean(&row.last_three, "overall"),
+            _ => mean(&row.policy, "overall"),
+        };
+        vec![row.algorithm.clone(), row.extraction.clone(), seeds(row), success]
+    };
+    let mut cells: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(first)).collect();
+    cells.iter_mut().zip(accuracy(&rows, &ALONE)).for_each(|(row, more)| row.extend(more));
+    (!rows.is_empty()).then_some(Table { cells })
 }
 
 /// Adds a row for every learner that others published and that was not trained here.
@@ -182,8 +235,14 @@ fn mean(measures: &BTreeMap<String, OverSeeds>, name: &str) -> String {
 
 /// A mean with its standard error, in percent.
 fn one(over: &OverSeeds) -> String {
-    let error = over.standard_error.map(|error| format!(" ± {:.1}", 100.0 * error));
-    format!("{:.1}{}", 100.0 * over.mean, error.unwrap_or_default())
+    scaled(over, 1, 100.0)
+}
+
+/// A mean with its standard error.
+fn scaled(over: &OverSeeds, digits: usize, scale: f64) -> String {
+    let number = |value: f64| format!("{:.digits$}", scale * value).replace('-', "−");
+    let error = over.standard_error.map(|error| format!(" ± {}", number(error)));
+    format!("{}{}", number(over.mean), error.unwrap_or_default())
 }
 
 /// An interquartile mean with its interval, in percent; one seed has no interval.
@@ -240,6 +299,7 @@ mod tests {
             last_three: measured.collect(),
             best: Some(over(0.75)),
             planner: BTreeMap::from([("overall".to_owned(), over(1.0))]),
+            accuracy: BTreeMap::from([("far".to_owned(), over(-0.25))]),
             seconds: None,
             updates: 10,
             drawn: [1, 2],
@@ -258,13 +318,22 @@ mod tests {
             )]),
         };
         let published = [column("A", "qrl"), column("B", "gcbc")];
-        let table = of_world(&[row], world, &published);
+        let rows = [row];
+        let table = of_world(&rows, world, &published);
         assert_eq!(
             table.markdown(),
             "| algorithm | extraction | seeds | all | best | task 1 | task 2 | steps | all, planner | \
-             A | B |\n|---|---|---|---|---|---|---|---|---|---|---|\n\
-             | qrl | awr | 2 | 50.0 ± 0.0 | 75.0 ± 0.0 | 50 | 50 | 212 | 100.0 ± 0.0 | 82 ± 5 | – |\n\
-             | gcbc | – | – | – | – | – | – | – | – | – | 82 ± 5 |\n"
+             far | A | B |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n\
+             | qrl | awr | 2 | 50.0 ± 0.0 | 75.0 ± 0.0 | 50 | 50 | 212 | 100.0 ± 0.0 | −0.25 ± 0.00 | \
+             82 ± 5 | – |\n\
+             | gcbc | – | – | – | – | – | – | – | – | – | – | 82 ± 5 |\n"
         );
+        let alone = of_accuracy(&rows, world).unwrap();
+        assert_eq!(
+            alone.markdown(),
+            "| algorithm | extraction | seeds | success (%) | far |\n|---|---|---|---|---|\n\
+             | qrl | awr | 2 | 50.0 ± 0.0 | −0.25 ± 0.00 |\n"
+        );
+        assert!(of_accuracy(&rows, World::Pinwheel).is_none());
     }
 }

@@ -22,6 +22,9 @@ pub const NEAR: f64 = 15.0;
 /// Exact steps above which a pair is far.
 pub const FAR: f64 = 30.0;
 
+/// Goals that are asked about, and starts for each.
+pub const ASKED: [usize; 2] = [60, 60];
+
 /// Exact steps to one goal; good for any model of the same world.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExactSteps {
@@ -87,20 +90,58 @@ pub struct Accuracy {
     pub unreachable_auc: Option<f64>,
 }
 
+/// The steps that `model` has learned for each goal from each of its starts.
+///
+/// # Errors
+/// A model without a distance, or one for states of another size.
+pub fn learned_steps(model: &Model, exact: &[ExactSteps]) -> Result<Vec<Vec<f64>>> {
+    let learned = |asked: &ExactSteps| {
+        let steps = super::steps_to(model, &asked.starts, &asked.goal)?;
+        Ok(steps.into_iter().map(f64::from).collect())
+    };
+    exact.iter().map(learned).collect()
+}
+
 /// Compares the distance of `model` with exact steps.
 ///
 /// # Errors
 /// A learned distance is not finite.
 pub fn accuracy(model: &Model, exact: &[ExactSteps]) -> Result<Accuracy> {
-    let learned = |asked: &ExactSteps| {
-        let steps = super::steps_to(model, &asked.starts, &asked.goal)?;
-        Ok(steps.into_iter().map(f64::from).collect())
-    };
-    let learned: Vec<Vec<f64>> = exact.iter().map(learned).collect::<Result<_>>()?;
-    Accuracy::of(exact, &learned)
+    Accuracy::of(exact, &learned_steps(model, exact)?)
 }
 
 impl Accuracy {
+    /// What the columns of a table are called, in the order of [`Accuracy::values`].
+    pub const NAMES: [&str; 10] = [
+        "pairs",
+        "unreachable",
+        "spearman",
+        "near",
+        "far",
+        "per_goal",
+        "slope",
+        "intercept",
+        "median_relative_error",
+        "unreachable_auc",
+    ];
+
+    /// All numbers; what is not defined is not a number.
+    pub fn values(&self) -> [f64; 10] {
+        let known = |number: Option<f64>| number.unwrap_or(f64::NAN);
+        [
+            self.pairs as f64,
+            self.unreachable as f64,
+            known(self.spearman),
+            known(self.near),
+            known(self.far),
+            known(self.per_goal),
+            known(self.slope),
+            known(self.intercept),
+            known(self.median_relative_error),
+            known(self.unreachable_auc),
+        ]
+    }
+
     /// Compares `learned` steps, for each goal those of its starts, with exact ones.
     ///
     /// # Errors
@@ -195,6 +236,10 @@ mod tests {
         let learned = [vec![10.0, 5.0, 20.0, 70.0], vec![30.0, 45.0, 70.0, 60.0, 100.0]];
         let found = Accuracy::of(&exact, &learned).unwrap();
         assert_eq!((found.pairs, found.unreachable), (7, 2));
+        let text = serde_json::to_value(found).unwrap();
+        for (name, value) in Accuracy::NAMES.iter().zip(found.values()) {
+            assert_eq!(text[name].as_f64(), Some(value), "{name}");
+        }
         let close = |found: Option<f64>, expected: f64| {
             assert!((found.unwrap() - expected).abs() < 1e-12, "{found:?}, expected {expected}");
         };

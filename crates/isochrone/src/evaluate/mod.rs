@@ -10,7 +10,9 @@ mod statistics;
 mod steps;
 mod success;
 
-pub use accuracy::{Accuracy, ExactSteps, FAR, NEAR, accuracy, supported_steps};
+pub use accuracy::{
+    ASKED, Accuracy, ExactSteps, FAR, NEAR, accuracy, learned_steps, supported_steps,
+};
 pub use audit::{AUDITED_STATES, Audit, TOLERANCE, Worst, audit, audit_matrix};
 pub use calibration::{
     Agreement, Calibration, Judged, JudgedGoal, Point, calibrate, referee_pairs,

@@ -143,10 +143,8 @@ pub struct CalibrationChart {
     pub title: String,
     /// The text below the picture; empty for none.
     pub caption: String,
-    /// (exact, learned) steps of pairs that one trajectory visits in order.
-    pub seen: Vec<[f32; 2]>,
-    /// (exact, learned) steps of pairs that only several trajectories joined together connect.
-    pub stitched: Vec<[f32; 2]>,
+    /// (exact, learned) steps of pairs.
+    pub pairs: Vec<[f32; 2]>,
     /// Learned steps per exact step.
     pub slope: f32,
     /// Learned steps at zero exact steps.
@@ -326,11 +324,10 @@ impl CalibrationChart {
     ///
     /// No pairs, or a number that is not finite.
     pub fn check(&self) -> Result<()> {
-        if self.seen.is_empty() && self.stitched.is_empty() {
+        if self.pairs.is_empty() {
             return Err(Error::input("a calibration has `0` pairs, expected at least 1"));
         }
-        check_points("a pair", &self.seen)?;
-        check_points("a pair", &self.stitched)?;
+        check_points("a pair", &self.pairs)?;
         check_numbers("the fitted line", [self.slope, self.intercept])
     }
 }

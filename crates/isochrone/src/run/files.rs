@@ -16,5 +16,7 @@ pub const TIMING: &str = "timing.csv";
 pub const MODEL: &str = "model.safetensors";
 /// In a comparison: success of the final model along the graph planner's waypoints.
 pub const PLANNER: &str = "planner.csv";
+/// In a comparison: how right the final model's steps are, in a world with a referee.
+pub const ACCURACY: &str = "accuracy.csv";
 /// In a comparison: where a number stopped being finite.
 pub const DIVERGED: &str = "diverged.toml";

@@ -167,21 +167,15 @@ pub(super) fn calibration(input: &CalibrationChart) -> Drawing {
         vertical: "learned steps",
         room_at_right: 12.0,
     };
-    let chart = Chart::new(&words, [SQUARE, SQUARE], steps(input), [6, 6]);
-    let groups = [(&input.seen, "seen in one trajectory"), (&input.stitched, "stitched")];
-    let mut entries: Vec<LegendEntry> = (0..)
-        .zip(groups)
-        .filter(|(_, (pairs, _))| !pairs.is_empty())
-        .map(|(index, (_, name))| (Key::Dot(colour::family(index)), name.to_owned()))
-        .collect();
-    entries.push((Key::Line(super::drawing::BLACK, 2.0), fitted(input)));
-    entries.push((Key::Dashes(COMPARED), "learned = exact".to_owned()));
+    let chart = Chart::new(&words, [SQUARE, SQUARE], [steps(input); 2], [6, 6]);
+    let entries: [LegendEntry; 3] = [
+        (Key::Dot(colour::family(0)), "a pair of recorded states".to_owned()),
+        (Key::Line(super::drawing::BLACK, 2.0), fitted(input)),
+        (Key::Dashes(COMPARED), "learned = exact".to_owned()),
+    ];
     let mut drawing = chart.sheet(&entries);
-    for (index, (pairs, _)) in groups.iter().enumerate() {
-        for pair in pairs.iter() {
-            let ink = colour::family(index).opacity(0.45);
-            drawing.disc(chart.frame.point(*pair), 2.6, ink);
-        }
+    for pair in &input.pairs {
+        drawing.disc(chart.frame.point(*pair), 2.6, colour::family(0).opacity(0.45));
     }
     if let Some(ends) = straight(&chart.frame, 1.0, 0.0) {
         drawing.dashes(ends, 1.4, [5.0, 3.5], COMPARED);
@@ -193,21 +187,11 @@ pub(super) fn calibration(input: &CalibrationChart) -> Drawing {
     drawing
 }
 
-/// The ranges of exact and learned steps: one for both where they are alike, from zero where no
-/// number is below it.
-fn steps(input: &CalibrationChart) -> [[f64; 2]; 2] {
-    let pairs = || input.seen.iter().chain(&input.stitched);
-    let range = |axis: usize| {
-        let [low, high] =
-            axes::padded(pairs().map(|pair| f64::from(pair[axis])).chain([0.0]), 0.04);
-        if pairs().all(|pair| pair[axis] >= 0.0) { [0.0, high] } else { [low, high] }
-    };
-    let (exact, learned) = (range(0), range(1));
-    let (narrow, wide) = (exact[1].min(learned[1]), exact[1].max(learned[1]));
-    if wide > 2.0 * narrow {
-        return [exact, learned];
-    }
-    [[exact[0].min(learned[0]), wide]; 2]
+/// The range of exact and of learned steps alike, from zero where no number is below it.
+fn steps(input: &CalibrationChart) -> [f64; 2] {
+    let numbers = || input.pairs.iter().flatten().map(|&number| f64::from(number));
+    let [low, high] = axes::padded(numbers().chain([0.0]), 0.04);
+    if numbers().all(|number| number >= 0.0) { [0.0, high] } else { [low, high] }
 }
 
 fn fitted(input: &CalibrationChart) -> String {

@@ -206,8 +206,7 @@ fn calibrated() -> CalibrationChart {
         title: "Learned and exact steps".into(),
         caption: "1000 pairs drawn evenly over the states of the ring; fitted by least squares."
             .into(),
-        seen: pairs(500, 0.0, 40.0),
-        stitched: pairs(500, 25.0, 100.0),
+        pairs: [pairs(500, 0.0, 40.0), pairs(500, 25.0, 100.0)].concat(),
         slope: 0.91,
         intercept: 2.4,
     }
@@ -337,7 +336,12 @@ fn a_comparison_has_a_panel_for_each_world_and_one_look_for_each_name() {
 fn calibration_is_written_as_svg_and_png() {
     let folder = tempfile::tempdir().unwrap();
     calibration(&calibrated(), &folder.path().join("calibration")).unwrap();
-    let words = ["exact steps", "learned steps", "stitched", "learned ≈ 0.91 × exact + 2.4"];
+    let words = [
+        "exact steps",
+        "learned steps",
+        "a pair of recorded states",
+        "learned ≈ 0.91 × exact + 2.4",
+    ];
     assert_written(folder.path(), "calibration", &words);
 }
 
@@ -365,7 +369,7 @@ fn empty_or_broken_inputs_are_errors_and_leave_no_file() {
     assert!(curves(&nothing, &path).is_err());
     let blank = Series { name: "a".into(), steps: Vec::new(), seeds: Vec::new() };
     assert!(curves(&Curves { series: vec![blank], ..learning() }, &path).is_err());
-    let nothing = CalibrationChart { seen: Vec::new(), stitched: Vec::new(), ..calibrated() };
+    let nothing = CalibrationChart { pairs: Vec::new(), ..calibrated() };
     assert!(calibration(&nothing, &path).is_err());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let missing = folder.path().join("no folder").join("a");
@@ -394,7 +398,7 @@ fn the_smallest_inputs_are_drawn() {
     let one = Series { name: "one".into(), steps: vec![0], seeds: vec![vec![0.0]] };
     let input = Curves { series: vec![one], references: Vec::new(), ..learning() };
     curves(&input, &folder.path().join("b")).unwrap();
-    let one = CalibrationChart { seen: vec![[0.0, 0.0]], stitched: Vec::new(), ..calibrated() };
+    let one = CalibrationChart { pairs: vec![[0.0, 0.0]], ..calibrated() };
     calibration(&one, &folder.path().join("c")).unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6);
 }

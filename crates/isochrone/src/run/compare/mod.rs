@@ -4,6 +4,7 @@
 //! OUT/sheet.toml                       the sheet of a benchmark, where one was given
 //! OUT/WORLD/NAME-EXTRACTION/seed-N/    a run, with these beside its own files:
 //!     planner.csv                      success of the final model along the graph planner's waypoints
+//!     accuracy.csv                     how right the final model's steps are, in a world with a referee
 //!     diverged.toml                    where a number stopped being finite
 //! ```
 //!

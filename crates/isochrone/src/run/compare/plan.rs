@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex};
 
 use super::{Sheet, agree, extraction, runs};
 use crate::algorithms;
 use crate::engine::Threads;
 use crate::error::{Error, Result};
+use crate::evaluate::ExactSteps;
 use crate::run::{DataConfig, RunConfig, Source, open_source, tuned};
 use crate::simulate::World;
 use crate::spelling::nearest;
@@ -94,7 +96,12 @@ pub struct Plan {
     pub left_out: Vec<String>,
     pub(super) planner: bool,
     sources: Vec<(DataConfig, Source)>,
+    /// Exact steps of worlds with a referee, each solved once.
+    pub(super) exact: Mutex<Vec<(ExactKey, Arc<Vec<ExactSteps>>)>>,
 }
+
+/// What exact steps depend on: recording, discount (its bits) and evaluation seed.
+pub(super) type ExactKey = (String, u64, Option<u32>, u64, u64);
 
 /// One combination of world, learner and extraction.
 struct Combination {
@@ -122,6 +129,7 @@ impl Plan {
             left_out: Vec::new(),
             planner: request.planner,
             sources: Vec::new(),
+            exact: Mutex::default(),
         };
         let mut combinations: Vec<Combination> = Vec::new();
         for &world in &worlds {

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::{agree, extraction, runs};
 use crate::algorithms;
 use crate::error::{Error, Result};
-use crate::evaluate::{LAST, OverTraining};
+use crate::evaluate::{Accuracy, LAST, OverTraining};
 use crate::ledger;
-use crate::run::files::{DIVERGED, EVALUATION, PLANNER};
+use crate::run::files::{ACCURACY, DIVERGED, EVALUATION, PLANNER};
 use crate::run::provenance::read_toml;
 use crate::run::tables::{MOST_TASKS, evaluation_columns};
 use crate::run::{Conditions, RunConfig, folder, update_seconds};
@@ -99,6 +99,8 @@ pub struct RunResult {
     pub best: f64,
     /// The final model along the graph planner's waypoints.
     pub planner: Vec<f64>,
+    /// How right the final model's steps are, in the order of [`Accuracy::NAMES`].
+    pub accuracy: Vec<f64>,
     /// Steps, and the policy there, for every evaluation.
     pub curve: Vec<(u64, Vec<f64>)>,
 }
@@ -129,6 +131,7 @@ impl RunResult {
             last_three: over.map_or_else(blank, |_| last_three(&curve)),
             best: over.map_or(f64::NAN, |over| over.best),
             planner: last(&table(&folder.join(PLANNER))?),
+            accuracy: measured_accuracy(&folder.join(ACCURACY), config.train.steps, complete)?,
             seconds: update_seconds(&folder)?,
             conditions: Conditions::read(&folder)?,
             folder,
@@ -150,6 +153,19 @@ impl RunResult {
     pub(super) fn thing(&self) -> (World, &str, Option<&str>) {
         (self.world, &self.algorithm, self.extraction.as_deref())
     }
+}
+
+/// The accuracy of a complete run's final model; not numbers where it was not measured.
+fn measured_accuracy(path: &Path, steps: u64, complete: bool) -> Result<Vec<f64>> {
+    let table = if path.exists() && complete { Some(ledger::read(path)?) } else { None };
+    let last = table.as_ref().and_then(|table| table.rows.last());
+    let last = last.filter(|row| row[0] as u64 == steps);
+    let value = |name: &str| {
+        let columns = &table.as_ref()?.columns;
+        let place = columns.iter().position(|column| *column == format!("accuracy/{name}"))?;
+        last.map(|row| row[place])
+    };
+    Ok(Accuracy::NAMES.iter().map(|name| value(name).unwrap_or(f64::NAN)).collect())
 }
 
 /// The rows of an evaluation's table by step; none where there is no such table.
@@ -233,7 +249,9 @@ impl Results {
         let names = measures();
         let planner: Vec<String> = names.iter().map(|name| format!("planner_{name}")).collect();
         let first = "world,algorithm,extraction,seed,steps,status,last_three,best";
-        let mut text = format!("{first},{},{}\n", names.join(","), planner.join(","));
+        let accuracy = Accuracy::NAMES.map(|name| format!("accuracy_{name}"));
+        let mut text =
+            format!("{first},{},{},{}\n", names.join(","), planner.join(","), accuracy.join(","));
         for run in &self.runs {
             text += &format!(
                 "{},{},{},{},{},{}",
@@ -245,7 +263,8 @@ impl Results {
                 run.ending.word()
             );
             let over = [run.last_three[0], run.best];
-            for value in over.iter().chain(&run.policy).chain(&run.planner) {
+            let measured = run.policy.iter().chain(&run.planner).chain(&run.accuracy);
+            for value in over.iter().chain(measured) {
                 text.push(',');
                 text += &field(*value);
             }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::results::field;
 use super::{Ending, Results, RunResult, measures};
 use crate::error::Result;
-use crate::evaluate::OverSeeds;
+use crate::evaluate::{Accuracy, OverSeeds};
 use crate::run::RunConfig;
 use crate::simulate::World;
 
@@ -32,6 +32,8 @@ pub struct Row {
     pub best: Option<OverSeeds>,
     /// The final model along the graph planner's waypoints, where it was measured.
     pub planner: BTreeMap<String, OverSeeds>,
+    /// How right the final model's steps are: each of [`Accuracy::NAMES`] where it was measured.
+    pub accuracy: BTreeMap<String, OverSeeds>,
     /// Seconds of a run.
     pub seconds: Option<f64>,
     /// Updates of a run.
@@ -62,10 +64,11 @@ impl Row {
             extraction: first.extraction_word().to_owned(),
             seeds: runs.iter().map(|run| run.config.seed).collect(),
             complete: complete.len(),
-            policy: by_name(&complete, |run| &run.policy),
-            last_three: by_name(&complete, |run| &run.last_three),
+            policy: by_name(&complete, measures(), |run| &run.policy),
+            last_three: by_name(&complete, measures(), |run| &run.last_three),
             best: OverSeeds::of(&best),
-            planner: by_name(&complete, |run| &run.planner),
+            planner: by_name(&complete, measures(), |run| &run.planner),
+            accuracy: by_name(&complete, Accuracy::NAMES, |run| &run.accuracy),
             seconds: (!complete.is_empty()).then_some(seconds),
             updates: first.config.train.steps,
             drawn: [distinct(runs, |run| run.data.seed), distinct(runs, |run| run.evaluation.seed)],
@@ -85,12 +88,13 @@ fn distinct(runs: &[RunResult], seed: impl Fn(&RunConfig) -> u64) -> usize {
 /// What each measure comes to over runs.
 fn by_name<'r>(
     runs: &[&'r RunResult],
+    names: impl IntoIterator<Item = impl Into<String>>,
     values: impl Fn(&'r RunResult) -> &'r [f64],
 ) -> BTreeMap<String, OverSeeds> {
     let known = |index: usize| -> Vec<f64> {
         runs.iter().map(|run| values(run)[index]).filter(|value| value.is_finite()).collect()
     };
-    let names = measures().into_iter().enumerate();
+    let names = names.into_iter().map(Into::into).enumerate();
     names.filter_map(|(index, name)| Some((name, OverSeeds::of(&known(index))?))).collect()
 }
 

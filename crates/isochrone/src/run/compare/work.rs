@@ -3,8 +3,8 @@
 //! and each thread evaluates its own run.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::plan::recording;
 use super::results::Divergence;
@@ -12,11 +12,12 @@ use super::{Job, Plan};
 use crate::checkpoint::write_whole;
 use crate::engine::{Hardware, Seeds, Threads};
 use crate::error::{Error, Result};
-use crate::evaluate::{Control, success};
+use crate::evaluate::{ASKED, Accuracy, Control, ExactSteps, accuracy, success, supported_steps};
 use crate::ledger::{self, Ledger};
-use crate::run::files::{DIVERGED, PLANNER};
+use crate::run::files::{ACCURACY, DIVERGED, MODEL, PLANNER};
 use crate::run::tables::{evaluation_columns, evaluation_row};
 use crate::run::{Conditions, Observer, RunConfig, Source, execute, folder, open_model, tasks};
+use crate::simulate::Referee;
 
 /// Who watches a comparison: told of every run, and says when to stop.
 pub trait Watch: Sync {
@@ -129,7 +130,48 @@ impl Plan {
         if self.planner {
             measure_planner(&job.config, source, &job.folder)?;
         }
-        Ok(())
+        self.measure_accuracy(&job.config, source, &job.folder)
+    }
+
+    /// Measures how right the steps of a run's final model are, once. Nothing is written where the
+    /// world has no referee, the model no distance, or the model itself was not brought along.
+    fn measure_accuracy(&self, config: &RunConfig, source: &Source, folder: &Path) -> Result<()> {
+        let path = folder.join(ACCURACY);
+        let measured = path.exists() && !ledger::read(&path)?.rows.is_empty();
+        if measured || !folder.join(MODEL).exists() {
+            return Ok(());
+        }
+        let model = open_model(folder)?;
+        let exact = if model.has_distance() { self.exact_steps(config, source)? } else { None };
+        let Some(exact) = exact else { return Ok(()) };
+        let found = accuracy(&model, &exact)?;
+        let columns = Accuracy::NAMES.map(|name| format!("accuracy/{name}"));
+        let mut ledger = Ledger::open(&path, &columns, None)?;
+        ledger.append(config.train.steps, &found.values())?;
+        ledger.sync()
+    }
+
+    /// Exact steps between recorded states, solved once for all runs of a recording; none where the
+    /// world has no referee. There are no more goals than tasks.
+    fn exact_steps(
+        &self,
+        config: &RunConfig,
+        source: &Source,
+    ) -> Result<Option<Arc<Vec<ExactSteps>>>> {
+        let Some(opened) = &source.world else { return Ok(None) };
+        let ((name, seed, episodes), discount) = (recording(&config.data), source.discount(config));
+        let asked = config.evaluation.seed;
+        let key = (name.to_owned(), seed, episodes, discount.to_bits(), asked);
+        let mut known = self.exact.lock().unwrap_or_else(|poison| poison.into_inner());
+        if let Some((_, exact)) = known.iter().find(|(other, _)| *other == key) {
+            return Ok(Some(exact.clone()));
+        }
+        let data = source.dataset.in_memory()?;
+        let Some(referee) = Referee::of(opened.world, &data, discount)? else { return Ok(None) };
+        let count = [ASKED[0].min(config.evaluation.tasks), ASKED[1]];
+        let exact = Arc::new(supported_steps(&referee, &data, asked, count));
+        known.push((key, exact.clone()));
+        Ok(Some(exact))
     }
 }
 

@@ -101,18 +101,19 @@ impl Referee {
         }
     }
 
-    /// What the steps are counted to and of, for a caption.
-    pub fn meaning(&self) -> &'static str {
-        match self.judge {
-            Judge::Pinwheel(_) => {
-                "the best use of moves recorded in each cell of 0.02, to within 0.05 of the goal"
+    /// What the steps of `world` are counted to and of, for a caption; none without a referee.
+    pub fn meaning(world: World) -> Option<&'static str> {
+        match world {
+            World::Pinwheel | World::PinwheelShortcut => Some(
+                "the best use of moves recorded in each cell of 0.02, to within 0.05 of the goal",
+            ),
+            World::Roads => Some(
+                "the best use of moves recorded within 0.5 of each state, to within 2 of the goal",
+            ),
+            World::Maze(course) if course.body == Body::Point => {
+                Some("the fewest steps of the true motion to the goal's place, right to one step")
             }
-            Judge::Roads(_) => {
-                "the best use of moves recorded within 0.5 of each state, to within 2 of the goal"
-            }
-            Judge::PointMaze(_) => {
-                "the fewest steps of the true motion to the goal's place, right to one step"
-            }
+            World::Maze(_) => None,
         }
     }
 }

@@ -1,0 +1,43 @@
+//! The page of accuracy in Markdown: how right learned steps are, a function of a comparison's folder.
+
+use std::fmt::Write;
+
+use isochrone::evaluate::{ASKED, FAR, NEAR};
+use isochrone::simulate::Referee;
+
+use super::report::ComparisonReport;
+use super::table;
+
+/// The page.
+pub fn page(report: &ComparisonReport) -> String {
+    let [goals, starts] = ASKED;
+    let mut text = format!(
+        "# How right learned steps are\n\nWritten by `isochrone compare --distance` from the runs it \
+         trained; not edited by hand.\n\nThe final model of each run is asked for the steps between \
+         {goals} goals and {starts} starts of each, all drawn from recorded rows. Exact steps are \
+         −ln max E γ^H / ln(1/γ), H the first time at the goal, over policies that take only \
+         recorded moves. Cells are mean ± standard error over seeds.\n\n\
+         - Spearman: rank correlation over all pairs with a way, over near ones (at most {NEAR} exact \
+         steps), over far ones (more than {FAR}), and over the starts of each goal (the mean).\n\
+         - Slope, intercept: learned = slope × exact + intercept, by least squares; in steps.\n\
+         - Relative error: the median of |learned − exact| / exact.\n\
+         - No way (AUC): how well pairs without a way are told apart from the others by their learned \
+         distance; 1 is perfect, 0.5 is chance. A pair that takes more steps than an episode has \
+         counts as one without a way.\n\
+         - Success: by the policy alone, as in the table of results.\n",
+    );
+    for protocol in &report.protocols {
+        let found = table::of_accuracy(&report.rows, protocol.world);
+        let (Some(found), Some(meaning)) = (found, Referee::meaning(protocol.world)) else {
+            continue;
+        };
+        let _ = write!(
+            text,
+            "\n## {}\n\nExact: {meaning}; discount {}.\n\n{}",
+            protocol.world,
+            protocol.discount,
+            found.markdown()
+        );
+    }
+    text
+}
