@@ -182,11 +182,16 @@ fn seeds_are_evaluated_together_and_asked_one_by_one() {
 #[test]
 fn a_run_without_a_policy_is_still_judged_by_its_distance() {
     let folder = FOLDER.path().join("distance");
-    said(&[&few(&folder, "roads", 20)[..], &["--extraction", "none"].map(String::from)].concat());
+    let more = ["--extraction", "none", "--set", "evaluation.tasks=4"].map(String::from);
+    said(&[&few(&folder, "roads", 20)[..], &more].concat());
     let text = said(&["evaluate", path(&folder)]);
     assert!(text.contains("missing   success: the run has no policy"), "{text}");
-    assert!(text.contains("`roads` has no exact solver"), "{text}");
-    assert!(folder.join("isochrones.png").exists() && !folder.join("calibration.png").exists());
+    assert!(text.contains("check     accuracy: Spearman "), "{text}");
+    assert!(
+        text.contains("exact: the best use of moves recorded within 0.5 of each state"),
+        "{text}"
+    );
+    assert!(folder.join("isochrones.png").exists() && folder.join("calibration.png").exists());
     let text = refused(&["evaluate", path(&folder), "--control", "graph"]);
     assert!(text.contains("the model has no policy") && text.contains("hint"), "{text}");
 }
