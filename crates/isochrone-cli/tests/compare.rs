@@ -375,7 +375,7 @@ fn what_cannot_be_compared_is_refused_before_any_training() {
     refused(&with(&["--algorithm", "cmd2,cmd"]), &["unknown algorithm `cmd`", "`cmd1`"]);
     refused(&with(&["--extraction", "ddpg"]), &["unknown extraction `ddpg`", "`ddpg-bc`"]);
     refused(&with(&["--seeds", "0"]), &["`--seeds` is `0`"]);
-    refused(&with(&["--set", "train.stepz=1"]), &["`stepz`", "`steps`", "cmd1"]);
+    refused(&with(&["--set", "train.stepz=1"]), &["`stepz`", "`steps`", "pinwheel"]);
     refused(&with(&["--set", "train.batch_size=1"]), &["`train.batch_size` is `1`"]);
     refused(&with(&["--set", "data.source=roads"]), &["a setting changes what is compared"]);
     let state = ["--algorithm", "cmd1", "--set", "algorithm.critic=state", "--extraction"];
