@@ -103,7 +103,9 @@ impl Watch {
     /// Step, losses, rate and time left, in one line.
     fn line(&self, step: u64, names: &[String], values: &[f64]) -> String {
         let mut line = format!("{}  step {step}/{}", self.label, self.steps);
-        let losses = names.iter().zip(values).filter(|(name, _)| name.ends_with("/loss"));
+        // A pass that does not train now has no loss.
+        let told = |(name, value): &(&String, &f64)| name.ends_with("/loss") && !value.is_nan();
+        let losses = names.iter().zip(values).filter(told);
         for (name, value) in losses {
             line += &format!("  {name} {value:.4}");
         }
