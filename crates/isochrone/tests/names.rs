@@ -98,6 +98,20 @@ fn every_type_has_a_name_of_its_own() {
 }
 
 #[test]
+fn raw_kernels_cannot_be_named_outside_the_crate() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/engine/mod.rs");
+    let source = fs::read_to_string(source).unwrap();
+    let public: Vec<&str> =
+        source.split(';').map(str::trim_start).filter(|item| item.starts_with("pub use")).collect();
+    assert!(public.len() > 5, "{public:?}");
+    for name in ["Argument", "Kernels", "Queue"] {
+        let words = |item: &&str| item.split(|c: char| !c.is_alphanumeric()).any(|w| w == name);
+        assert!(!public.iter().any(words), "`{name}` is public");
+    }
+    assert!(!source.contains("pub mod launches"), "the kernels' module is public");
+}
+
+#[test]
 fn planted_names_are_caught() {
     let planted = |files: &[(&str, &str)]| {
         let files: Vec<(String, String)> =

@@ -113,7 +113,7 @@ pub(super) fn positive(key: &str, value: f64) -> Result<()> {
         .hint("`isochrone config` prints every key with its default"))
 }
 
-/// Refuses a number of things that is none.
+/// Refuses a count of zero.
 pub(super) fn counted(key: &str, value: usize) -> Result<()> {
     positive(key, value as f64)
 }

@@ -1,6 +1,6 @@
 //! DDPG with hindsight goals.
 //!
-//! Twin critics Q_k(s, a, g) of −1 a step until the goal is reached: y = r + γ (1 − reached) min_k Q̄_k(s', π(s', g), g)
+//! Twin critics Q_k(s, a, g) of −1 per step until the goal is reached: y = r + γ (1 − reached) min_k Q̄_k(s', π(s', g), g)
 //! held to [−1/(1−γ), 0], Σ_k (y − Q_k)². In a world a goal is reached within the world's radius, which is
 //! knowledge that contrastive learners are not given; in files where the goal's row is the next one.
 //!

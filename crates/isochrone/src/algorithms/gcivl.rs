@@ -1,6 +1,6 @@
 //! GCIVL: goal-conditioned implicit value learning.
 //!
-//! V(s, g) of −1 a step by an upper expectile of its own backups:
+//! V(s, g) of −1 per step by an upper expectile of its own backups:
 //! Σ_k ℓ_κ(r + γ m V̄_k(s', g) − V_k(s, g); A), A = r + γ m min_k V̄_k(s', g) − mean_k V̄_k(s, g), where r and m
 //! are 0 at the goal's own row and −1 and 1 elsewhere. It takes the best of what followed a state, so
 //! it is too hopeful where luck decides. The policy weighs actions by V(s', g) − V(s, g).

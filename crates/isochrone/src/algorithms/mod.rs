@@ -159,7 +159,7 @@ learners! {
     Gcivl, "gcivl", gcivl, "An expectile of the values of states.";
     Gciql, "gciql", gciql, "An expectile of the values of states and actions.";
     Hiql, "hiql", hiql, "A value and two policies: one names a waypoint, one goes there.";
-    Ddpg, "ddpg", ddpg, "Twin critics of −1 a step, hindsight goals.";
+    Ddpg, "ddpg", ddpg, "Twin critics of −1 per step, hindsight goals.";
     CLearning, "c-learning", c_learning, "A classifier of future states, taught by itself.";
 }
 

@@ -8,11 +8,11 @@ use crate::model::Learned;
 /// What an algorithm must know of the data and the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Problem {
-    /// Numbers of a state.
+    /// Values per state.
     pub state_size: usize,
-    /// Numbers that a policy sees of a goal.
+    /// Values of a goal that a policy sees.
     pub goal_size: usize,
-    /// Numbers of an action; 0 without actions.
+    /// Values per action; 0 without actions.
     pub action_size: usize,
     /// Updates of the whole run.
     pub steps: u64,
@@ -25,7 +25,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Numbers of a state and of an action.
+    /// The sizes of a state and of an action.
     pub fn sizes(&self) -> (usize, usize) {
         (self.state_size, self.action_size)
     }
@@ -38,7 +38,7 @@ impl Problem {
         }
     }
 
-    /// The numbers that a policy has for input, and those of an action.
+    /// The sizes of a policy's input and of an action.
     pub(super) fn policy_sizes(&self) -> (usize, usize) {
         (self.state_size + self.goal_size, self.action_size)
     }

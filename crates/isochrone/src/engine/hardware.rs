@@ -1,4 +1,4 @@
-//! One face over the two executors: a run may stop on one and go on with the other.
+//! One face over the two executors: a run may stop on one and resume on the other.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -107,7 +107,7 @@ impl Lockstep for CudaExecutor {
 }
 
 impl Hardware {
-    /// What `device` comes to on this machine; under `auto` also why the CPU is used, in one line.
+    /// The hardware that `device` means on this machine; under `auto` also why the CPU is used, in one line.
     ///
     /// # Errors
     /// A GPU was asked for by number and cannot be used.

@@ -90,7 +90,7 @@ impl<T: Scalar> Program<T> {
         self.batch_size
     }
 
-    /// Numbers of an action; 0 where the data have none.
+    /// Values per action; 0 if the data have none.
     pub fn action_size(&self) -> usize {
         self.action_size
     }

@@ -1,6 +1,6 @@
 //! Several runs, each with its own seed and thread, on one executor that updates all of them at once.
 //!
-//! A run asks for updates and goes on; the executor does an update when every run that is still there
+//! A run asks for updates and does not wait; the executor does an update when every run that is still there
 //! has asked for it. A run that reads waits until what it asked for is done, and nothing more can be
 //! done before it asks again. A run that stands at a later step than the others waits with its numbers
 //! aside until they arrive there.

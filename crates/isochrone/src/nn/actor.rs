@@ -33,7 +33,7 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// Adds the policies to `arena`, given how many numbers of a state, of a goal and of an action
+    /// Adds the policies to `arena`, given the sizes of a state, of a goal and of an action
     /// there are.
     pub fn new(
         parameters: &mut Parameters,

@@ -97,7 +97,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Adds a policy to `arena`, from so many numbers of state and goal to an action.
+    /// Adds a policy to `arena`, from a state and a goal (`inputs` values) to an action.
     pub fn new(
         parameters: &mut Parameters,
         arena: ArenaId,

@@ -26,7 +26,7 @@ impl DeepNorm {
         (self.layers - 1) * self.units * self.units
     }
 
-    /// Numbers of U, from the difference to each layer.
+    /// The size of U, from the difference to each layer.
     pub fn free(&self) -> usize {
         self.layers * self.units * self.latent
     }

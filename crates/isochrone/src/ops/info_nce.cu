@@ -15,7 +15,7 @@ __device__ __forceinline__ void nce_row(const float* row, int size, float* top, 
     if (lane == 0) *top = most, *sum = total;
 }
 
-// Eight columns a block of 1024 threads: 128 rows at once, four a warp.
+// Eight columns per block of 1024 threads: 128 rows at once, four per warp.
 __device__ __forceinline__ void nce_columns(const float* logits, int size, int first, float* tops,
                                             float* sums) {
     __shared__ float parts[2][32][9];

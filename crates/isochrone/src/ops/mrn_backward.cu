@@ -106,7 +106,7 @@ __device__ __forceinline__ void mrn_norms(const float* from, const float* to, co
     }
 }
 
-// The same for many items: 64 items and 64 coordinates a block, 8 x 8 a thread, GROUPS groups of 64
+// The same for many items: 64 items and 64 coordinates per block, 8 x 8 per thread, GROUPS groups of 64
 // threads. With any point c the sum is (sum W) (own - c) - sum W (other - c), half the work; c is the
 // other side's first item. Where a pair is so near that this would lose digits (its norm below a
 // hundredth of that of own - c), its whole chunk is added by differences.

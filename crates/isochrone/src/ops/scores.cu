@@ -15,7 +15,7 @@ extern "C" __global__ void scores_distance(const float* gradient, float* target,
     if (at < count) put(own(target, stride) + at, -own(gradient, stride)[at] * inverse, keep);
 }
 
-// Eight columns a block, thirty-two rows at once.
+// Eight columns per block, thirty-two rows at once.
 extern "C" __global__ void scores_potential(const float* gradient, float* target, int keep, int rows,
                                             int columns, float inverse, long long stride) {
     __shared__ float sums[32][9];

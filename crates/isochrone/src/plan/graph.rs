@@ -276,7 +276,7 @@ impl<'d, D: Distance> Graph<'d, D> {
         path.trajectories = self.fewest_trajectories(&used);
     }
 
-    /// The fewest trajectories that support `edges` one after the other: each goes on as long as
+    /// The fewest trajectories that support `edges` one after the other: each continues as long as
     /// any does.
     fn fewest_trajectories(&self, edges: &[usize]) -> Vec<usize> {
         let mut borrowed = Vec::new();
@@ -431,7 +431,7 @@ mod tests {
     fn a_path_borrows_from_the_fewest_trajectories() {
         let straight = Toy { size: 2, steps: euclid };
         let walk = |range: std::ops::Range<i32>| range.map(|x| [x as f32, 0.0]).collect::<Vec<_>>();
-        // 0–3 by two trajectories, of which only the second goes on to 6.
+        // 0–3 by two trajectories, of which only the second continues to 6.
         let data = dataset(&[walk(0..4), walk(0..7), walk(5..10)]);
         let graph = Graph::new(&straight, &data, EVERY).unwrap();
         let path = graph.path(&[0.0, 0.0], &[9.0, 0.0]).unwrap();

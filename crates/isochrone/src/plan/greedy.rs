@@ -40,7 +40,7 @@ impl<'d, D: Distance> Greedy<'d, D> {
         distance.check()?;
         if candidates.is_empty() || !candidates.len().is_multiple_of(size) {
             return Err(Error::input(format!(
-                "the candidates have `{}` numbers, expected rows of `{size}`",
+                "the candidates have `{}` values, expected rows of `{size}`",
                 candidates.len()
             )));
         }
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(path.states.len(), 4);
         assert!(matches!(path.ending, PathEnding::OutOfMoves { .. }));
         let error = planner.path(&[0.0], &[4.0, 5.0]).unwrap_err().to_string();
-        assert_eq!(error, "the start has `1` numbers, expected `2`");
+        assert_eq!(error, "the start has `1` values, expected `2`");
         let error = planner.path(&[0.0, 0.0], &[f32::NAN, 5.0]).unwrap_err().to_string();
         assert_eq!(error, "the goal's number 0 is `NaN`, expected a finite number");
         assert!(Greedy::new(&exact, &[1.0], BALL).is_err());

@@ -10,7 +10,7 @@ pub trait Distance: Sync {
     /// States prepared for comparison.
     type Embedded: Send + Sync;
 
-    /// Numbers in a state.
+    /// Values per state.
     fn state_size(&self) -> usize;
 
     /// The coordinates that say where a state is: a graph's nodes differ in these.
@@ -135,7 +135,7 @@ impl Novelty {
 pub(super) fn check_state(name: &str, state: &[f32], size: usize) -> Result<()> {
     if state.len() != size {
         return Err(Error::input(format!(
-            "the {name} has `{}` numbers, expected `{size}`",
+            "the {name} has `{}` values, expected `{size}`",
             state.len()
         )));
     }

@@ -8,11 +8,11 @@ use crate::random::Draws;
 
 /// A world: how states move under actions, what is recorded in it and what is asked of a policy.
 pub trait Environment: Send + Sync {
-    /// Numbers in an observation. A state begins with as many and may hold more, which a policy does
+    /// Values per observation. A state begins with as many and may hold more, which a policy does
     /// not see.
     fn state_size(&self) -> usize;
 
-    /// Numbers in an action, each in [−1, 1].
+    /// Values per action, each in [−1, 1].
     fn action_size(&self) -> usize;
 
     /// The discount that this world's distances are learned with unless a config says otherwise.
@@ -109,7 +109,7 @@ impl From<Recording> for Episodes {
 pub struct ExtraArray {
     /// Its name in a file.
     pub name: &'static str,
-    /// Numbers in a row.
+    /// Values per row.
     pub width: usize,
     /// Row after row.
     pub values: Vec<f32>,

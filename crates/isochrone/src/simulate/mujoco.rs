@@ -259,7 +259,7 @@ impl Simulation {
     pub fn advance(&mut self, state: &mut [f64], control: &[f64], steps: usize) {
         let [positions, velocities, guess, controls] = self.model.sizes;
         let moving = positions + velocities;
-        assert_eq!((state.len(), control.len()), (moving, controls), "numbers of a state");
+        assert_eq!((state.len(), control.len()), (moving, controls), "state size");
         self.numbers[..moving].copy_from_slice(state);
         self.numbers[moving..moving + guess].fill(0.0);
         self.numbers[moving + guess..].copy_from_slice(control);

@@ -171,7 +171,7 @@ impl Environment for Pinwheel {
     /// Records trajectories of the families in turn.
     ///
     /// A trajectory aims at the corner after its side, shifted, and having arrived at the tip behind
-    /// that corner, shifted half as far, where it dwells. One that jumps goes on as the family of
+    /// that corner, shifted half as far, where it dwells. One that jumps continues as the family of
     /// the side it landed on; it is still listed under the family it began with. One that misses
     /// the spur and slides along the next side, about one in forty, is drawn again.
     fn record(

@@ -1,4 +1,4 @@
-//! Memory of the GPU: one block of equal parts, one part a replica.
+//! Memory of the GPU: one block of equal parts, one part per replica.
 //!
 //! A [`Buffer`] is a place in every replica's part; its address in replica r is
 //! block + 4 · (offset + r · stride).
@@ -44,7 +44,7 @@ impl Places {
         self.side_by_side(&[length])[0]
     }
 
-    /// Numbers of one replica's part.
+    /// The size of one replica's part.
     pub fn stride(&self) -> usize {
         self.used
     }

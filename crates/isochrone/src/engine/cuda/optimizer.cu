@@ -46,7 +46,7 @@ __device__ __forceinline__ void adam(float& value, float& first, float& second, 
     value = value * c[5] - c[2] * first / root;
 }
 
-// Four numbers a thread. `norm` is absent where the gradient is not clipped.
+// Four numbers per thread. `norm` is absent where the gradient is not clipped.
 extern "C" __global__ void optimizer_step(float* values, float* first, float* second,
                                           const float* gradient, const float* constants,
                                           const double* norm, double limit, int count,

@@ -15,7 +15,7 @@ pub(super) const SOURCE: &str = include_str!("optimizer.cu");
 const NORM_BLOCKS: usize = 128;
 /// Numbers that are worth a launch of their own.
 const LEAST_PIECE: usize = 1 << 16;
-/// Numbers of an arena's constants.
+/// How many constants an arena has.
 const CONSTANTS: usize = 8;
 
 /// What `optimizer.cu` calls `Rule`.

@@ -191,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(256)
                                            wide_left, wide_right, scale});
 }
 
-// Leaves of a gradient what `told` is positive for; four numbers a thread where `wide` says that both
+// Leaves of a gradient what `told` is positive for; four numbers per thread where `wide` says that both
 // begin aligned.
 extern "C" __global__ void tiles_gate(float* gradient, const float* told, int count, int wide,
                                       long long stride) {

@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use super::shape::{Product, Strided};
 use crate::engine::Threads;
 
-/// Numbers of a register.
+/// Values per register.
 const LANES: usize = 16;
 /// Columns of a tile.
 const WIDE: usize = 2 * LANES;

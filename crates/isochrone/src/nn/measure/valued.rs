@@ -1,6 +1,6 @@
 //! V(s, g) or Q(s, a, g): networks over start and goal together.
 //!
-//! A value of −1 a step reads as the distance −ln(1 + (1−γ)v) in nats, v held to
+//! A value of −1 per step reads as the distance −ln(1 + (1−γ)v) in nats, v held to
 //! (−1/(1−γ), 0]; a classifier's logit f as f(g, a, g) − f(s, a, g). Neither is a quasimetric. State
 //! values count by their mean over critics, action values by the least; without state values the
 //! distance of two states is the mean over stored actions.

@@ -11,9 +11,9 @@ pub struct View<'a> {
     pub numbers: &'a [f32],
     /// Stored actions, row after row; empty where none are needed.
     pub actions: &'a [f32],
-    /// Numbers of a state.
+    /// Values per state.
     pub state_size: usize,
-    /// Numbers of an action.
+    /// Values per action.
     pub action_size: usize,
 }
 
@@ -43,7 +43,7 @@ impl View<'_> {
 /// Rows of latent numbers.
 #[derive(Debug, Clone)]
 pub struct Latents {
-    /// Numbers of a row.
+    /// Values per row.
     pub width: usize,
     /// Row after row.
     pub numbers: Vec<f32>,

@@ -27,7 +27,7 @@ impl Distances {
         Argument::Int(self.by_row.into())
     }
 
-    /// Numbers of a pair that weights act on, where they do.
+    /// Values per pair that weights act on, if any.
     fn spread_width(&self) -> usize {
         match self.head {
             DifferenceHead::WideNorm(head) => 2 * head.latent,
@@ -88,7 +88,7 @@ impl Distances {
         self.pairs().div_ceil(MOST_PAIRS)
     }
 
-    /// Numbers of room for the sums of all portions, each of at most `most` numbers.
+    /// The room for the sums of all portions, each of at most `most` numbers.
     fn portion_room(&self, most: usize) -> usize {
         if self.portions() > 1 { self.portions() * most } else { 0 }
     }

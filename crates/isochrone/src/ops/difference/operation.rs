@@ -42,12 +42,12 @@ impl Distances {
         self.rows.div_ceil(self.share())
     }
 
-    /// Numbers of the transposed ends.
+    /// The size of the transposed ends.
     fn across(&self) -> usize {
         if self.by_row { 0 } else { self.head.width() * lanes(self.columns) }
     }
 
-    /// Numbers of the parts of a task's room, in the order of [`Task`].
+    /// The sizes of the parts of a task's room, in the order of [`Task`].
     fn parts(&self) -> [usize; 7] {
         let (head, width) = (&self.head, self.head.width());
         let ends = if self.by_row { self.rows * width } else { self.across() };

@@ -1,4 +1,4 @@
-//! The IQE distance on the GPU: a thread a coordinate sorts, a warp a pair measures, then gathers.
+//! The IQE distance on the GPU: one thread per coordinate sorts, one warp per pair measures and then gathers.
 
 use super::Pairwise;
 use crate::engine::{Argument, Grid, Kernels, Queue};

@@ -1,4 +1,4 @@
-//! The backward half of all pairs: one scatter a pair for the maximum, streamed sums for the norm.
+//! The backward half of all pairs: one scatter per pair for the maximum, streamed sums for the norm.
 //!
 //! With W_ij = G_ij / (K ‖u_i − v_j‖), 0 where that is 0: dU_i = Σ_j W_ij (u_i − v_j) and
 //! dV_j = −Σ_i W_ij (u_i − v_j), in lanes of pairs; the maximum costs O(B²) whatever its width.
@@ -14,7 +14,7 @@ pub(super) struct BackwardPairs<'a, T> {
     pub shape: Mrn,
     /// Numbers from one row of pairs to the next.
     pub stride: usize,
-    /// Numbers of a row that are looked at, whole lanes.
+    /// The part of a row that is read, in whole lanes.
     pub used: usize,
     pub from: &'a [T],
     /// The ends, transposed.
@@ -88,7 +88,7 @@ wide_kernel! {
 }
 
 wide_kernel! {
-    /// Adds the gradient of consecutive starts, from row `first`: one scatter a pair for the maximum,
+    /// Adds the gradient of consecutive starts, from row `first`: one scatter per pair for the maximum,
     /// sums along rows of pairs for the norm.
     pub(super) fn starts_backward<T>(pairs: BackwardPairs<'k, T>, first: usize, targets: &'k mut [T]) {
         let (shape, width) = (pairs.shape, pairs.shape.width());
@@ -127,7 +127,7 @@ const CHUNK: usize = 128;
 const GROUP: usize = 32;
 
 wide_kernel! {
-    /// Adds the gradient of the ends in lanes `lane`: one scatter a pair for the maximum, sums down
+    /// Adds the gradient of the ends in lanes `lane`: one scatter per pair for the maximum, sums down
     /// rows of pairs for the norm.
     pub(super) fn ends_backward<T>(pairs: BackwardPairs<'k, T>, lane: usize, targets: &'k mut [T]) {
         let (shape, width) = (pairs.shape, pairs.shape.width());

@@ -15,7 +15,7 @@ pub(super) struct NarrowPairs<'a, T> {
     pub shape: Mrn,
     /// Numbers from one row of pairs to the next.
     pub stride: usize,
-    /// Numbers of a row that are looked at, whole lanes.
+    /// The part of a row that is read, in whole lanes.
     pub used: usize,
     pub from: &'a [T],
     /// The ends, transposed.
