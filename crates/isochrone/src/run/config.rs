@@ -20,7 +20,7 @@ use crate::spelling::nearest;
 use crate::train::TrainConfig;
 
 /// Everything that decides a run but the data themselves.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct RunConfig {
     /// Seeds first values, batches and noise.
     pub seed: u64,
@@ -38,20 +38,6 @@ pub struct RunConfig {
     pub evaluation: EvaluationConfig,
     /// The learner.
     pub algorithm: algorithms::Config,
-}
-
-impl Default for RunConfig {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            discount: None,
-            from: None,
-            data: DataConfig::default(),
-            train: TrainConfig::default(),
-            evaluation: EvaluationConfig::default(),
-            algorithm: algorithms::Config::default(),
-        }
-    }
 }
 
 /// Where the data come from and how they are prepared.

@@ -18,8 +18,19 @@ const POOL: f64 = 2.0;
 const RULE_COUNT: u32 = 5;
 const RULE_SHARE: f64 = 0.2;
 
-/// Counted moves between landmarks.
+/// What was counted at and between landmarks.
 pub(super) struct Counted {
+    pub walked: Walked,
+    pub leaps: Leaps,
+    /// The landmark that stands in for one where no move begins; itself for all others.
+    pub stand_ins: Vec<u32>,
+    /// For each landmark, where the landmarks that lead there begin, and which they are.
+    reverse: Vec<u32>,
+    sources: Vec<u32>,
+}
+
+/// Moves, by the landmark they begin at and their kind.
+pub(super) struct Walked {
     /// For each landmark, where its groups begin; one more at the end.
     pub groups: Vec<u32>,
     /// For each group (landmark, kind), where its moves begin; one more at the end.
@@ -27,17 +38,18 @@ pub(super) struct Counted {
     /// The landmark that a move leads to, and how often.
     pub targets: Vec<u32>,
     pub counts: Vec<f64>,
-    /// For each landmark the chance of a rare leap, and where its landings begin; one more at the end.
-    pub leaps: Vec<f64>,
+}
+
+/// Rare leaps, pooled around each landmark.
+#[derive(Default)]
+pub(super) struct Leaps {
+    /// For each landmark the chance of a leap.
+    pub chances: Vec<f64>,
+    /// For each landmark, where its landings begin; one more at the end.
     pub landings: Vec<u32>,
-    /// The landmarks that rare leaps lead to, and their shares.
+    /// The landmarks that leaps lead to, and their shares.
     pub landed: Vec<u32>,
     pub shares: Vec<f64>,
-    /// The landmark that stands in for one where no move begins; itself for all others.
-    pub stand_ins: Vec<u32>,
-    /// For each landmark, where the landmarks that lead there begin, and which they are.
-    reverse: Vec<u32>,
-    sources: Vec<u32>,
 }
 
 impl Counted {
@@ -52,28 +64,17 @@ impl Counted {
         let (moves, leaps) = split(dataset, landmarks, owners, kinds)?;
         let mut rows = vec![0u32; count];
         moves.iter().for_each(|&(from, ..)| rows[from as usize] += 1);
-        let (groups, move_starts, targets, counts) = grouped(moves, count);
-        let pooled = pool(landmarks, &rows, &leaps);
-        let silent = |landmark: usize| groups[landmark] == groups[landmark + 1];
+        let walked = grouped(moves, count);
+        let leaps = pool(landmarks, &rows, &leaps);
+        let silent = |landmark: usize| walked.groups[landmark] == walked.groups[landmark + 1];
         let stand_ins: Vec<u32> = (0..count)
             .map(|landmark| match silent(landmark) {
                 true => landmarks.nearest(landmarks.centre(landmark), |other| !silent(other)),
                 false => landmark as u32,
             })
             .collect();
-        let mut counted = Self {
-            groups,
-            moves: move_starts,
-            targets,
-            counts,
-            leaps: pooled.0,
-            landings: pooled.1,
-            landed: pooled.2,
-            shares: pooled.3,
-            stand_ins,
-            reverse: Vec::new(),
-            sources: Vec::new(),
-        };
+        let (reverse, sources) = (Vec::new(), Vec::new());
+        let mut counted = Self { walked, leaps, stand_ins, reverse, sources };
         counted.turn_round();
         Ok(counted)
     }
@@ -90,13 +91,14 @@ impl Counted {
 
     /// The landmarks that `landmark` leads to in one step.
     fn next(&self, landmark: usize) -> impl Iterator<Item = u32> + '_ {
-        let groups = self.groups[landmark] as usize..=self.groups[landmark + 1] as usize;
-        let moves = self.moves[*groups.start()] as usize..self.moves[*groups.end()] as usize;
-        let landings = self.landings[landmark] as usize..self.landings[landmark + 1] as usize;
+        let (walked, leaps) = (&self.walked, &self.leaps);
+        let groups = walked.groups[landmark] as usize..=walked.groups[landmark + 1] as usize;
+        let moves = walked.moves[*groups.start()] as usize..walked.moves[*groups.end()] as usize;
+        let landings = leaps.landings[landmark] as usize..leaps.landings[landmark + 1] as usize;
         let stand_in =
             (self.stand_ins[landmark] as usize != landmark).then(|| self.stand_ins[landmark]);
-        let walked = self.targets[moves].iter().copied();
-        walked.chain(self.landed[landings].iter().copied()).chain(stand_in)
+        let walked = walked.targets[moves].iter().copied();
+        walked.chain(leaps.landed[landings].iter().copied()).chain(stand_in)
     }
 
     /// Lists for every landmark those that lead there.
@@ -113,6 +115,8 @@ impl Counted {
 
 /// A move: the landmark it begins at, its kind, the landmark it leads to.
 type Move = (u32, u16, u32);
+/// A leap: the landmarks it begins and ends at.
+type Leap = (u32, u32);
 
 /// Moves, and rare leaps by the landmarks they begin and end at.
 fn split(
@@ -120,7 +124,7 @@ fn split(
     landmarks: &Landmarks,
     owners: &[u32],
     kinds: &[u16],
-) -> Result<(Vec<Move>, Vec<(u32, u32)>)> {
+) -> Result<(Vec<Move>, Vec<Leap>)> {
     let reach = (LEAP * landmarks.step).powi(2);
     let mut change = vec![0.0; landmarks.axes()];
     let (mut moves, mut leaps) = (Vec::new(), Vec::new());
@@ -145,9 +149,8 @@ fn split(
     Ok((moves, rare.into_iter().map(|(from, _, to)| (from, to)).collect()))
 }
 
-/// Moves sorted into groups: where the groups of each landmark and the moves of each group begin,
-/// what moves lead to and how often.
-fn grouped(mut moves: Vec<Move>, count: usize) -> (Vec<u32>, Vec<u32>, Vec<u32>, Vec<f64>) {
+/// Moves sorted into groups and counted.
+fn grouped(mut moves: Vec<Move>, count: usize) -> Walked {
     moves.sort_unstable();
     let (mut owners, mut move_starts) = (Vec::new(), Vec::new());
     let (mut targets, mut counts): (Vec<u32>, Vec<f64>) = (Vec::new(), Vec::new());
@@ -169,7 +172,8 @@ fn grouped(mut moves: Vec<Move>, count: usize) -> (Vec<u32>, Vec<u32>, Vec<u32>,
         last = Some(found);
     }
     move_starts.push(targets.len() as u32);
-    (starts(owners.into_iter(), count), move_starts, targets, counts)
+    let groups = starts(owners.into_iter(), count);
+    Walked { groups, moves: move_starts, targets, counts }
 }
 
 /// Where the entries of each of `count` owners begin, in a list sorted by owner.
@@ -183,11 +187,7 @@ fn starts(owners: impl Iterator<Item = u32>, count: usize) -> Vec<u32> {
 }
 
 /// For each landmark the chance of a rare leap and where leaps around it land.
-fn pool(
-    landmarks: &Landmarks,
-    rows: &[u32],
-    leaps: &[(u32, u32)],
-) -> (Vec<f64>, Vec<u32>, Vec<u32>, Vec<f64>) {
+fn pool(landmarks: &Landmarks, rows: &[u32], leaps: &[Leap]) -> Leaps {
     let count = landmarks.count();
     let mut by_origin: Vec<Vec<u32>> = vec![Vec::new(); count];
     leaps.iter().for_each(|&(from, to)| by_origin[from as usize].push(to));
@@ -201,24 +201,23 @@ fn pool(
             around[near as usize].push(origin);
         }
     }
-    let (mut chances, mut begins) = (vec![0.0; count], vec![0u32]);
-    let (mut landed, mut shares) = (Vec::new(), Vec::new());
-    for landmark in 0..count {
-        let mut here: Vec<u32> = around[landmark]
+    let mut pooled = Leaps { chances: vec![0.0; count], landings: vec![0], ..Leaps::default() };
+    for (landmark, origins) in around.iter().enumerate() {
+        let mut here: Vec<u32> = origins
             .iter()
             .flat_map(|&origin| by_origin[origin as usize].iter().copied())
             .collect();
         if !here.is_empty() {
             let near = landmarks.within(landmark, POOL);
             let walked: u32 = near.iter().map(|&near| rows[near as usize]).sum();
-            chances[landmark] = here.len() as f64 / (here.len() as f64 + f64::from(walked));
+            pooled.chances[landmark] = here.len() as f64 / (here.len() as f64 + f64::from(walked));
             here.sort_unstable();
             for group in here.chunk_by(|one, other| one == other) {
-                landed.push(group[0]);
-                shares.push(group.len() as f64 / here.len() as f64);
+                pooled.landed.push(group[0]);
+                pooled.shares.push(group.len() as f64 / here.len() as f64);
             }
         }
-        begins.push(landed.len() as u32);
+        pooled.landings.push(pooled.landed.len() as u32);
     }
-    (chances, begins, landed, shares)
+    pooled
 }

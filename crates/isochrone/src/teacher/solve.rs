@@ -56,15 +56,16 @@ fn value(process: &Counted, rule: Rule, values: &[f64], landmark: usize) -> f64 
     if stand_in != landmark {
         return values[stand_in];
     }
-    let landings = process.landings[landmark] as usize..process.landings[landmark + 1] as usize;
-    let landed = process.landed[landings.clone()].iter().zip(&process.shares[landings]);
+    let (walked, leaps) = (&process.walked, &process.leaps);
+    let landings = leaps.landings[landmark] as usize..leaps.landings[landmark + 1] as usize;
+    let landed = leaps.landed[landings.clone()].iter().zip(&leaps.shares[landings]);
     let lucky: f64 = landed.map(|(&to, share)| share * values[to as usize]).sum();
-    let leap = process.leaps[landmark];
+    let leap = leaps.chances[landmark];
     let mut best: f64 = 0.0;
-    for group in process.groups[landmark] as usize..process.groups[landmark + 1] as usize {
-        let moves = process.moves[group] as usize..process.moves[group + 1] as usize;
+    for group in walked.groups[landmark] as usize..walked.groups[landmark + 1] as usize {
+        let moves = walked.moves[group] as usize..walked.moves[group + 1] as usize;
         let (mut number, mut sum, mut squares) = (0.0, 0.0, 0.0);
-        for (&to, &count) in process.targets[moves.clone()].iter().zip(&process.counts[moves]) {
+        for (&to, &count) in walked.targets[moves.clone()].iter().zip(&walked.counts[moves]) {
             let value = values[to as usize];
             number += count;
             sum += count * value;

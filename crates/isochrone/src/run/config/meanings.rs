@@ -191,8 +191,8 @@ mod tests {
     fn every_key_of_every_learner_is_printed_with_its_meaning_and_reads_back() {
         for name in algorithms::Config::NAMES {
             for extraction in [None, Some("ddpg-bc"), Some("none")] {
-                let mut config = RunConfig::default();
-                config.algorithm = algorithms::Config::named(name).unwrap();
+                let algorithm = algorithms::Config::named(name).unwrap();
+                let mut config = RunConfig { algorithm, ..RunConfig::default() };
                 if extraction.is_some_and(|it| config.algorithm.set_extraction(it).is_err()) {
                     continue;
                 }
