@@ -37,8 +37,8 @@ fn mistakes_in_a_config_name_the_key_and_the_way_out() {
         ("algorithm=5", &["`algorithm`", "a section"]),
         ("seed=1.5", &["`seed`", "1.5"]),
         ("discount=text", &["`discount`", "a number"]),
-        ("discount=0", &["`discount` is `0`", "between 0 and 1"]),
-        ("discount=1.0", &["`discount` is `1`", "between 0 and 1"]),
+        ("discount=0", &["`discount` is `0`", "above 0 and below 1"]),
+        ("discount=1.0", &["`discount` is `1`", "above 0 and below 1"]),
         ("discount=1.5", &["`discount` is `1.5`"]),
         ("discount=-0.5", &["`discount` is `-0.5`"]),
         ("discount=nan", &["`discount` is `NaN`"]),
@@ -210,7 +210,8 @@ fn damaged_and_foreign_checkpoints_are_told_and_an_older_one_is_used() {
         assert_names(&said(&output), &["resuming from step 10"]);
         assert!(std::fs::read(checkpoint(&run, 12)).unwrap() == expected);
     }
-    for (damage, words) in [(&flipped[..], "checksum"), (&foreign, "no checkpoint of isochrone")] {
+    for (damage, words) in [(&flipped[..], "checksum"), (&foreign, "not a checkpoint of isochrone")]
+    {
         for step in [10, 12] {
             std::fs::write(checkpoint(&run, step), damage).unwrap();
         }
@@ -246,10 +247,10 @@ fn commands_that_ask_a_run_refuse_what_is_none() {
     for (model, words) in [
         ("none", "no model and no run"),
         ("/dev/null", "no model and no run"),
-        ("foreign", "no checkpoint of isochrone"),
+        ("foreign", "not a checkpoint of isochrone"),
         ("checkpoint", "not a model"),
         ("a.npz", "damaged"),
-        ("broken", "no checkpoint of isochrone"),
+        ("broken", "not a checkpoint of isochrone"),
     ] {
         refused(&["audit", model, "--data", "a.npz"], &[words, model]);
     }
