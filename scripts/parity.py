@@ -751,7 +751,8 @@ LEARNERS = {
     "gcbc": (gcbc, "", [case(), case(TANH, law="tanh"), CATEGORICAL]),
     "atlas": (
         atlas,
-        f"{NETWORK} algorithm.network.norm=none {HEADS['iqe']} algorithm.relative=0.3",
+        f"{NETWORK} algorithm.network.norm=none {HEADS['iqe']} algorithm.relative=0.3"
+        " algorithm.phases.policy_from=0.0",
         [
             case(),
             case(limit=0.7),

@@ -135,6 +135,7 @@ fn few(
     observer: &mut dyn run::Observer,
 ) -> isochrone::Result<RunConfig> {
     let settings = [
+        "algorithm.name=cmd1",
         "data.episodes=100",
         "train.steps=12",
         "train.batch_size=32",

@@ -22,7 +22,13 @@ fn what_a_head_learned_survives_saving_and_loading() {
     let numbers = |count: usize| (0..count).map(|at| (at as f32 * 0.37).sin()).collect();
     let dataset = Dataset::new(numbers(80), 2, Some((numbers(40), 1)), &[20, 20]).unwrap();
     for (at, head) in HEADS.iter().enumerate() {
-        let settings = [head, "train.batch_size=8", "data.validation=0", "train.steps=5"];
+        let settings = [
+            "algorithm.name=cmd1",
+            head,
+            "train.batch_size=8",
+            "data.validation=0",
+            "train.steps=5",
+        ];
         let config = RunConfig::parse("", &settings.map(str::to_owned)).unwrap();
         let data = prepare(&config, &dataset).unwrap();
         let threads = Threads::default();

@@ -33,6 +33,7 @@ fn a_file_many_times_larger_than_its_memory_trains_within_it() {
     let settings = [
         format!("data.source={:?}", path.display().to_string()),
         "data.memory=8 MiB".to_owned(),
+        "algorithm.name=cmd1".to_owned(),
         "train.batch_size=64".to_owned(),
         "train.steps=10".to_owned(),
     ];

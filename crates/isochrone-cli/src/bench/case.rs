@@ -99,20 +99,25 @@ impl Shape {
     }
 }
 
-/// The learners asked for, in their order; all where none is named.
+/// The learners that are timed: those without a teacher, which random data give nothing to solve.
+fn timed() -> Vec<&'static str> {
+    let plain = |name: &&str| Config::named(name).is_some_and(|config| config.teacher().is_none());
+    Config::NAMES.into_iter().filter(plain).collect()
+}
+
+/// The learners asked for, in their order; all that are timed where none is named.
 ///
 /// # Errors
 /// A name that no learner has; the known ones are named.
 pub fn learners(names: &[String]) -> Result<Vec<&'static str>> {
     if names.is_empty() {
-        return Ok(Config::NAMES.to_vec());
+        return Ok(timed());
     }
     let known = |name: &String| {
-        Config::NAMES.into_iter().find(|known| known == name).ok_or_else(|| {
-            Error::input(format!("unknown algorithm `{name}`")).hint(format!(
-                "expected some of {}",
-                Config::NAMES.map(|n| format!("`{n}`")).join(", ")
-            ))
+        timed().into_iter().find(|known| known == name).ok_or_else(|| {
+            let known: Vec<String> = timed().iter().map(|name| format!("`{name}`")).collect();
+            Error::input(format!("no algorithm `{name}` is timed"))
+                .hint(format!("expected some of {}", known.join(", ")))
         })
     };
     names.iter().map(known).collect()
@@ -150,7 +155,7 @@ impl Case {
             steps: STEPS,
             discount: DISCOUNT,
             radius: None,
-            farthest: Some(5.0),
+            farthest: None,
         }
     }
 
@@ -167,7 +172,6 @@ impl Case {
             ("network", format!("algorithm.network.hidden={hidden:?}")),
             ("head", format!("algorithm.head.latent={latent}")),
             ("latent", format!("algorithm.latent={latent}")),
-            ("teacher", format!("algorithm.teacher.goals={TAUGHT_GOALS}")),
         ] {
             if own.get(key).is_some() {
                 settings.push(value);
@@ -180,9 +184,6 @@ impl Case {
         Ok(if fits { descending } else { own })
     }
 }
-
-/// Goals that a teacher solves in random data: the updates are timed, not the teacher.
-const TAUGHT_GOALS: usize = 16;
 
 /// Random trajectories.
 pub struct BenchData {
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn every_learner_is_built_at_the_sizes_of_every_shape() {
         for name in SHAPE_NAMES {
-            for learner in Config::NAMES {
+            for learner in timed() {
                 let case = &Shape::named(name).unwrap().cases(learner, &[32], 1)[0];
                 let config = serde_json::to_value(case.config().unwrap()).unwrap();
                 assert_eq!(config["name"], learner);
@@ -332,7 +333,7 @@ mod tests {
     #[test]
     fn unknown_learners_and_shapes_are_refused_with_the_known_ones() {
         let text = learners(&["cmd3".into()]).unwrap_err().to_string();
-        assert!(Config::NAMES.iter().all(|name| text.contains(&format!("`{name}`"))), "{text}");
+        assert!(timed().iter().all(|name| text.contains(&format!("`{name}`"))), "{text}");
         let text = Shape::named("8x8").unwrap_err().to_string();
         assert!(SHAPE_NAMES.iter().any(|name| text.contains(name)), "{text}");
     }

@@ -8,8 +8,7 @@ use tempfile::TempDir;
 
 use crate::rows::Rows;
 
-const SMALL: [&str; 9] = [
-    "algorithm.name=cmd1",
+const SMALL: [&str; 8] = [
     "train.batch_size=16",
     "train.steps=12",
     "train.save_every=5",
@@ -44,6 +43,12 @@ impl Bench {
     /// A short training of `arguments`.
     pub fn train(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(&["train"]);
+        let chosen = |word: &&str| {
+            word.contains("algorithm") || word.ends_with(".toml") || word.starts_with("--from")
+        };
+        if !arguments.iter().any(chosen) {
+            command.args(["--algorithm", "cmd1"]);
+        }
         for setting in SMALL {
             command.args(["--set", setting]);
         }

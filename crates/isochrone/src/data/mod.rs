@@ -1,6 +1,6 @@
 //! Files → [`Dataset`] → batches.
 //!
-//! `door` opens a path: `format` tells what it is, one [reader](reader) per format reads it into
+//! `door` opens a path: `format` tells what it is, one `reader` per format reads it into
 //! [`RawRows`], and a check of every value makes them a [`Dataset`], whose rows are in memory or, if
 //! they are too many (`large`), on disk (`store`). [`sampler`] draws batches from it.
 

@@ -111,18 +111,6 @@ impl<T: Scalar> Program<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::differences::Bench;
-
-    #[test]
-    fn the_gradient_is_that_of_the_error() {
-        for power in [0.0, 0.5, 1.0] {
-            let fit = Fit { power, unit: 0.3 };
-            Bench::new(&[(9, 1), (9, 1)]).check(|program, values| {
-                let target = values[1].stop();
-                program.fit(fit, values[0], target)
-            });
-        }
-    }
 
     #[test]
     fn a_pair_without_a_way_is_only_pushed_apart() {

@@ -319,7 +319,7 @@ mod tests {
         assert!(wrong.contains("`train.steps`") && wrong.contains("many"), "{wrong}");
         let wrong = message("", &["algorithm.optimizer.learning_rte=1"]);
         assert!(wrong.contains("learning_rte") && wrong.contains("`learning_rate`"), "{wrong}");
-        let wrong = message("", &["algorithm.variant=symetric"]);
+        let wrong = message("", &["algorithm.name=cmd1", "algorithm.variant=symetric"]);
         assert!(wrong.contains("did you mean `symmetric`?"), "{wrong}");
         let wrong = message("", &["algorithm.extraction.name=aw"]);
         assert!(wrong.contains("`awr`"), "{wrong}");

@@ -203,10 +203,8 @@ fn pool(landmarks: &Landmarks, rows: &[u32], leaps: &[Leap]) -> Leaps {
     }
     let mut pooled = Leaps { chances: vec![0.0; count], landings: vec![0], ..Leaps::default() };
     for (landmark, origins) in around.iter().enumerate() {
-        let mut here: Vec<u32> = origins
-            .iter()
-            .flat_map(|&origin| by_origin[origin as usize].iter().copied())
-            .collect();
+        let mut here: Vec<u32> =
+            origins.iter().flat_map(|&origin| by_origin[origin as usize].iter().copied()).collect();
         if !here.is_empty() {
             let near = landmarks.within(landmark, POOL);
             let walked: u32 = near.iter().map(|&near| rows[near as usize]).sum();

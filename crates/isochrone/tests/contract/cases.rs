@@ -96,7 +96,7 @@ const SHARED: [&str; 8] = [
 /// Choices of one learner.
 const OWN: [(&str, &str); 30] = [
     ("atlas", "algorithm.extraction.name=ddpg-bc"),
-    ("atlas", "algorithm.teacher.kinds.by=displacement algorithm.teacher.goals=9"),
+    ("atlas", "algorithm.teacher.kinds.by=displacement algorithm.teacher.goals=30"),
     ("atlas", "algorithm.teacher={place=[1],confidence=0}"),
     ("atlas", WITHOUT_ACTIONS),
     ("cmd1", "data.policy_goal=[1]"),

@@ -120,7 +120,9 @@ fn data_of_any_size_train_or_end_cleanly_and_leave_only_finite_numbers() {
                 match result {
                     Ok(_) => assert!(model, "{what}"),
                     Err(error @ (Error::Diverged { .. } | Error::Input(_))) => {
-                        assert!(scale > 1e10, "{what}: {error}");
+                        // A teacher finds no places in states that are all the same.
+                        let nowhere = scale == 0.0 && config.algorithm.teacher().is_some();
+                        assert!(scale > 1e10 || nowhere, "{what}: {error}");
                         assert!(!model, "{what}: {error}");
                     }
                     Err(error) => panic!("{what}: {error}"),

@@ -37,7 +37,9 @@ fn trainer<'d>(config: &RunConfig, data: &'d Prepared, threads: Threads) -> Trai
 
 #[test]
 fn a_model_takes_states_as_they_were_recorded() {
-    for name in Config::NAMES {
+    // A teacher's landmarks lie in recorded coordinates: scaled by hand they are others.
+    let taught = |name: &&str| Config::named(name).unwrap().teacher().is_some();
+    for name in Config::NAMES.into_iter().filter(|name| !taught(name)) {
         let recorded = Square::record(&[12; 24], 300.0);
         let case = Case::new(name, "data.validation=0");
         let range = case.config(&["data.scaling=range"]);

@@ -160,6 +160,8 @@ fn cloning_makes_the_recorded_actions_likelier() {
         let settings = [
             "algorithm.extraction.cloning_weight=100.0",
             "algorithm.policy_optimizer.learning_rate=0.01",
+            "algorithm.policy_optimizer.schedule=constant",
+            "algorithm.phases.policy_from=0.0",
         ];
         let config = case.config(&settings);
         let data = run::prepare(&config, &dataset).unwrap();

@@ -29,7 +29,7 @@ pub type NamedArray<'a> = (&'a str, usize, &'a [f32]);
 /// Like [`write`](fn@write), with `extra` arrays in addition to the dataset's own.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 ///
 /// # Panics
 /// If an array does not have as many rows as the dataset.

@@ -82,7 +82,7 @@ impl CudaExecutor {
         Ok(())
     }
 
-    /// The metrics of the last update, in the order of [`Program::metrics`]; NaN where inactive.
+    /// The metrics of the last update, in the order of `Program::metrics`; NaN where inactive.
     ///
     /// # Errors
     /// The GPU does not work.
