@@ -754,7 +754,7 @@ LEARNERS = {
         f"{NETWORK} algorithm.network.norm=none {HEADS['iqe']} algorithm.relative=0.3"
         " algorithm.phases.policy_from=0.0",
         [
-            case(),
+            case(limit=2.0),
             case(limit=0.7),
             case("algorithm.relative=1.0", relative=1.0, limit=0.7, awr=RAW),
             case(extraction="ddpg-bc"),

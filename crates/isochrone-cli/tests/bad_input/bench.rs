@@ -44,7 +44,9 @@ impl Bench {
     pub fn train(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(&["train"]);
         let chosen = |word: &&str| {
-            word.contains("algorithm") || word.ends_with(".toml") || word.starts_with("--from")
+            ["--algorithm", "--from"].contains(word)
+                || word.starts_with("algorithm.name")
+                || word.ends_with(".toml")
         };
         if !arguments.iter().any(chosen) {
             command.args(["--algorithm", "cmd1"]);

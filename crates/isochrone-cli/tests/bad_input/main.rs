@@ -255,7 +255,8 @@ fn commands_that_ask_a_run_refuse_what_is_none() {
         refused(&["audit", model, "--data", "a.npz"], &[words, model]);
     }
     let ends = ["--start", "0,0", "--goal", "1,1"];
-    for (run, words) in [("none", "no run"), ("foreign", "no run"), ("broken", "no checkpoint")] {
+    for (run, words) in [("none", "no run"), ("foreign", "no run"), ("broken", "not a checkpoint")]
+    {
         refused(&["evaluate", run], &[words, run]);
         refused(&[&["plan", run], &ends[..]].concat(), &[words, run]);
     }

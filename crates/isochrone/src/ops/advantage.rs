@@ -152,6 +152,15 @@ mod tests {
     use crate::ops::differences::Bench;
 
     #[test]
+    fn advantages_are_held_to_the_limit() {
+        let (inverse_temperature, standardize) = (1.0, Standardize::None);
+        let held = AdvantageWeights { inverse_temperature, standardize, limit: 0.5 };
+        let mut weights = [0.0f64; 3];
+        held.write(&[3.0, 0.2, -4.0], &[0.0; 3], &mut weights);
+        assert_eq!(weights, [0.5, 0.2, -0.5].map(f64::exp));
+    }
+
+    #[test]
     fn the_loss_has_the_gradient_of_its_formula() {
         for standardize in [Standardize::None, Standardize::Batch] {
             let weights = AdvantageWeights { inverse_temperature: 3.0, standardize, limit: 0.4 };
