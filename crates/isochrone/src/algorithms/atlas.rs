@@ -125,16 +125,11 @@ impl Atlas {
         let next = program.column(Column::State(next));
         let next = self.distance.encode(program, next);
         let action = program.column(Column::Action(Layout::START));
-        let predicted = self.distance.step(program, here, action)?;
-        let both = [(predicted, next), (next, predicted)].map(|(from, to)| {
-            let distance = self.distance.between(program, from, to);
-            Term::new(0.5, program.mean(distance, Scale::Unit))
-        });
-        Some(program.combine(&both))
+        self.distance.prediction_error(program, here, action, next, |program, distance| {
+            program.mean(distance, Scale::Unit)
+        })
     }
-}
 
-impl Atlas {
     /// The steps to the goal, at most to the farthest: how far beyond reach a goal is says nothing about
     /// the way there.
     fn far<T: Scalar>(&self, program: &mut Program<T>, here: Value, goal: RowsId) -> Value {

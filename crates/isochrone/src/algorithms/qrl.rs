@@ -148,15 +148,13 @@ impl Qrl {
     ) -> Option<Value> {
         self.shape.dynamics.as_ref()?;
         let action = program.column(Column::Action(Layout::START));
-        let predicted = self.distance.step(program, latent, action)?;
-        let both = [(predicted, next), (next, predicted)].map(|(from, to)| {
-            let distance = self.distance.between(program, from, to);
-            match self.config.dynamics_error {
+        let error = self.config.dynamics_error;
+        self.distance.prediction_error(program, latent, action, next, |program, distance| {
+            match error {
                 DynamicsError::Distance => program.mean(distance, Scale::Unit),
                 DynamicsError::Square => program.hinge(distance, 0.0),
             }
-        });
-        Some(program.combine(&both.map(|value| Term::new(0.5, value))))
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Embedding, Latents, Measure, Pairs, View, read};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value};
 use crate::nn::{Head, HeadShape, Mlp, Network};
+use crate::ops::Term;
 
 /// The networks of a distance with latent dynamics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,7 +17,7 @@ pub struct SteppedShape {
     pub head: HeadShape,
     /// The dynamics; none where the data have no actions.
     pub dynamics: Option<Network>,
-    /// Nats of one step: ln(1/γ).
+    /// Nats per unit of the head: ln(1/γ) for a head that measures steps, 1 for one that measures nats.
     pub nats: f64,
 }
 
@@ -73,6 +74,24 @@ impl Stepped {
     /// The steps between corresponding latent rows.
     pub fn between<T: Scalar>(&self, program: &mut Program<T>, from: Value, to: Value) -> Value {
         self.head.between(program, from, to)
+    }
+
+    /// ½ (m(d(ẑ', z')) + m(d(z', ẑ'))), ẑ' the latent state that `action` is predicted to lead to and z'
+    /// the one reached, `next`; none without dynamics.
+    pub fn prediction_error<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        latent: Value,
+        action: Value,
+        next: Value,
+        mean: impl Fn(&mut Program<T>, Value) -> Value,
+    ) -> Option<Value> {
+        let predicted = self.step(program, latent, action)?;
+        let both = [(predicted, next), (next, predicted)].map(|(from, to)| {
+            let distance = self.between(program, from, to);
+            Term::new(0.5, mean(program, distance))
+        });
+        Some(program.combine(&both))
     }
 
     fn latents(&self, view: &View<'_>, states: &[f32]) -> Vec<f32> {
