@@ -33,7 +33,7 @@ pub fn page(report: &ComparisonReport) -> String {
         };
         let _ = write!(
             text,
-            "\n## {}\n\nExact: {meaning}; discount {}.\n\n{}",
+            "\n## {}\n\nExact: {meaning}; discount {} unless a run's settings name another.\n\n{}",
             protocol.world,
             protocol.discount,
             found.markdown()

@@ -103,7 +103,7 @@ fn protocol(text: &mut String, report: &ComparisonReport) {
         };
         let _ = writeln!(
             text,
-            "- {}: {drawn}; an episode succeeds if it comes within {} of its goal in at most {} steps; discount {}.",
+            "- {}: {drawn}; an episode succeeds if it comes within {} of its goal in at most {} steps; discount {} unless its settings name another.",
             protocol.world, protocol.radius, protocol.horizon, protocol.discount,
         );
     }

@@ -163,6 +163,21 @@ fn offsets_from_one_break_the_axioms_of_most_chains() {
 }
 
 #[test]
+fn offsets_from_one_change_the_occupancy_of_other_states_by_one_factor() {
+    for world in 0..300 {
+        let chain = random_chain(&mut draws(world), world % 2 == 0);
+        let (zero, one) = (chain.occupancy(FirstOffset::Zero), chain.occupancy(FirstOffset::One));
+        for from in 0..chain.states() {
+            for to in 0..chain.states() {
+                let expected = zero.between(from, to) / chain.discount();
+                let off = (one.between(from, to) - expected).abs() / expected.max(1e-300);
+                assert_eq!(off < 1e-9 || expected == 0.0, from != to, "world {world}: {off}");
+            }
+        }
+    }
+}
+
+#[test]
 fn another_action_at_the_goal_is_at_least_one_step_away() {
     for world in 0..300 {
         let process = random_process(&mut draws(world), world % 2 == 0, 3);
