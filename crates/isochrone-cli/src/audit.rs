@@ -9,6 +9,7 @@ use isochrone::tabular::steps;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
+use crate::flags::seed;
 use crate::opened::{data_of, open_run, sampled};
 use crate::output::{Bars, say, say_json};
 use crate::wording;
@@ -32,7 +33,7 @@ pub struct Audit {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     triples: u64,
     /// The seed for drawing states and triples
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_hyphen_values = true, value_parser = seed)]
     seed: u64,
     /// Print JSON
     #[arg(long)]
@@ -63,13 +64,36 @@ fn examine(arguments: &Audit) -> Result<Report> {
     let (found, expected) = (source.dataset.state_size(), model.shape().state_size);
     if found != expected {
         return Err(Error::input(format!(
-            "the data `{data}` have states of `{found}` numbers, the model of `{expected}`"
+            "states of `{data}` have `{found}` values, those the model learned from `{expected}`"
         ))
-        .hint("name the data the model was trained on with `--data`"));
+        .hint("name data of the same kind as those it learned from with `--data`"));
+    }
+    if let Some(warning) = foreign(&model, &data, source.dataset.states())? {
+        crate::output::warn(&warning);
     }
     let found = audit(&model, source.dataset.states(), arguments.triples, arguments.seed)?;
     let discount = model.shape().discount;
     Ok(Report { subject: arguments.subject.clone(), data, discount, found })
+}
+
+/// States asked whether they are like those the model learned from.
+const PROBED: usize = 1_000;
+
+/// What to say where most states are far from those the model learned from.
+fn foreign(model: &Model, data: &str, states: &[f32]) -> Result<Option<String>> {
+    let size = model.shape().state_size;
+    let apart = (states.len() / size).div_ceil(PROBED);
+    let probed: Vec<f32> =
+        states.chunks_exact(size).step_by(apart).flat_map(<[f32]>::to_vec).collect();
+    let spacings = model.novelty(&probed)?;
+    let far = spacings.iter().filter(|spacings| **spacings > 1.0).count();
+    Ok((2 * far > spacings.len()).then(|| {
+        format!(
+            "{:.0} % of the states of `{data}` are far from those the model learned from: its \
+             distances there are guesses",
+            100.0 * far as f64 / spacings.len() as f64
+        )
+    }))
 }
 
 /// The model, the name of the data, and the data.
@@ -83,7 +107,7 @@ fn open(arguments: &Audit) -> Result<(Model, String, Source)> {
         return Ok((model, name.clone(), source));
     }
     if subject.is_file() {
-        return Err(Error::input("a model file brings no data")
+        return Err(Error::input("a model file contains no data")
             .in_file(subject)
             .hint("name data with `--data FILE.npz`, or the run's folder instead of the model"));
     }

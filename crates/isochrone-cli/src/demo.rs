@@ -15,7 +15,7 @@ use isochrone::{Error, Result, ledger};
 use serde::Serialize;
 
 use crate::examiner::{Against, Examiner, Steering};
-use crate::flags::thread_count;
+use crate::flags::seed;
 use crate::output::{Bars, say, say_json};
 use crate::pictures::Plane;
 use crate::signals::Signals;
@@ -38,11 +38,8 @@ pub struct Demo {
     #[arg(long, short, default_value = "runs/demo")]
     out: PathBuf,
     /// The seed of both runs
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_hyphen_values = true, value_parser = seed)]
     seed: u64,
-    /// Threads to use [default: all cores]
-    #[arg(long, short)]
-    threads: Option<usize>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -91,8 +88,7 @@ struct Training {
 }
 
 /// Runs the command.
-pub fn run(arguments: &Demo) -> Result<()> {
-    let threads = thread_count(arguments.threads)?;
+pub fn run(arguments: &Demo, threads: usize) -> Result<()> {
     let jobs = jobs(arguments)?;
     let [(config, _), ..] = &jobs[..] else { return Ok(()) };
     let source = run::open_source(&config.data)?;

@@ -11,6 +11,7 @@ use isochrone::{Error, Result};
 
 use crate::evaluation::Evaluation;
 use crate::examiner::{Examiner, Steering};
+use crate::flags::Nodes;
 use crate::opened::{data_of, open_run, seed_folders};
 use crate::output::{Bars, say, say_json};
 use crate::pictures::{self, Plane};
@@ -31,6 +32,8 @@ pub struct Evaluate {
     /// What controls the agent in the world [default: policy]
     #[arg(long, value_enum)]
     control: Option<Steering>,
+    #[command(flatten)]
+    nodes: Nodes,
     /// Do not draw pictures
     #[arg(long)]
     no_pictures: bool,
@@ -53,7 +56,8 @@ pub fn run(arguments: &Evaluate) -> Result<()> {
 }
 
 fn one(arguments: &Evaluate) -> Result<Evaluation> {
-    let opened = open_run(&arguments.run)?;
+    let mut opened = open_run(&arguments.run)?;
+    arguments.nodes.apply(&mut opened.config);
     if arguments.control.is_some() {
         // Complains before the long work where nobody can steer.
         opened.model.need_policy().map_err(|error| error.in_file(&opened.folder))?;
@@ -178,7 +182,8 @@ fn both(drawn: &[PathBuf]) -> Vec<PathBuf> {
 /// Measures every complete seed of a folder.
 fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
     let bar = Bars::new().bar("evaluate", folders.len() as u64);
-    let opened = complete_seeds(folders)?;
+    let mut opened = complete_seeds(folders)?;
+    opened.iter_mut().for_each(|one| arguments.nodes.apply(&mut one.config));
     let source = data_of(&opened[0])?;
     let examiner = Examiner::new(&opened[0].config, &source)?;
     let mut evaluations = Vec::new();

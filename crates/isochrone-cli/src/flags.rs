@@ -1,19 +1,20 @@
 //! Flags that several commands have, each with one meaning.
 
 use isochrone::engine::{Hardware, Threads};
+use isochrone::run::RunConfig;
 use isochrone::{Error, Result};
 
-/// More threads than any machine has cores take its memory for nothing.
+/// More threads than any machine has cores would only waste memory.
 const MOST_THREADS: usize = 1024;
 
-/// The number of threads to use.
-pub fn thread_count(asked: Option<usize>) -> Result<usize> {
+/// Limits the process to the threads that were asked for; returns how many there are.
+pub fn use_threads(asked: Option<usize>) -> Result<usize> {
     match asked {
         Some(count) if !(1..=MOST_THREADS).contains(&count) => {
             Err(Error::input(format!("`--threads` is `{count}`, expected 1 to {MOST_THREADS}"))
                 .hint("leave it out to use all cores"))
         }
-        Some(count) => Ok(count),
+        Some(count) => Threads::limit(count).map(|()| count),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }
 }
@@ -30,4 +31,26 @@ pub fn hardware(device: &str) -> Result<Hardware> {
 /// Reads a seed; for clap.
 pub fn seed(text: &str) -> std::result::Result<u64, String> {
     text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+}
+
+/// How many data states planners may use.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Nodes {
+    /// Data states that planners may use [default: evaluation.nodes of the config, else 1500]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    nodes: Option<u32>,
+}
+
+impl Nodes {
+    /// The same as the setting of a key.
+    pub fn setting(self) -> Option<String> {
+        self.nodes.map(|nodes| format!("evaluation.nodes={nodes}"))
+    }
+
+    /// Sets the key in the config of a run.
+    pub fn apply(self, config: &mut RunConfig) {
+        if let Some(nodes) = self.nodes {
+            config.evaluation.nodes = Some(nodes as usize);
+        }
+    }
 }

@@ -8,6 +8,7 @@ use isochrone::data::npz;
 use isochrone::simulate::{Environment, World};
 use isochrone::{Error, Result};
 
+use crate::flags::seed;
 use crate::output::{Bars, say};
 use crate::wording::grouped;
 
@@ -35,8 +36,8 @@ pub struct Generate {
     /// Episodes in the file [default: as many as the benchmark has]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     episodes: Option<u32>,
-    /// The seed
-    #[arg(long, default_value_t = 0)]
+    /// The seed of the recording
+    #[arg(long, default_value_t = 0, allow_hyphen_values = true, value_parser = seed)]
     seed: u64,
     /// The file to write, ending in .npz
     #[arg(short, long, value_name = "FILE")]

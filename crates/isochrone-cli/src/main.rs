@@ -32,6 +32,9 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "isochrone", version, arg_required_else_help = true)]
 struct Arguments {
+    /// Threads to use [default: all cores]
+    #[arg(long, short, global = true)]
+    threads: Option<usize>,
     #[command(subcommand)]
     command: Command,
 }
@@ -52,25 +55,31 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match &Arguments::parse().command {
-        Command::Demo(arguments) => demo::run(arguments),
-        Command::Train(arguments) => train::run(arguments),
-        Command::Evaluate(arguments) => evaluate::run(arguments),
-        Command::Compare(arguments) => compare::run(arguments),
-        Command::Plan(arguments) => plan::run(arguments),
-        Command::Audit(arguments) => audit::run(arguments),
-        Command::Exact(arguments) => exact::run(arguments),
-        Command::Data(arguments) => data::run(arguments),
-        Command::Runs(arguments) => runs::run(arguments),
-        Command::Config(arguments) => config::run(arguments),
-        Command::Bench(arguments) => bench::run(arguments),
-    };
+    let arguments = Arguments::parse();
+    let result =
+        flags::use_threads(arguments.threads).and_then(|threads| run(&arguments.command, threads));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::warn(&format!("error: {}", one_line(&error)));
             ExitCode::from(error.exit_code())
         }
+    }
+}
+
+fn run(command: &Command, threads: usize) -> isochrone::Result<()> {
+    match command {
+        Command::Demo(arguments) => demo::run(arguments, threads),
+        Command::Train(arguments) => train::run(arguments, threads),
+        Command::Evaluate(arguments) => evaluate::run(arguments),
+        Command::Compare(arguments) => compare::run(arguments, threads),
+        Command::Plan(arguments) => plan::run(arguments),
+        Command::Audit(arguments) => audit::run(arguments),
+        Command::Exact(arguments) => exact::run(arguments),
+        Command::Data(arguments) => data::run(arguments),
+        Command::Runs(arguments) => runs::run(arguments),
+        Command::Config(arguments) => config::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments, threads),
     }
 }
 

@@ -92,7 +92,7 @@ impl<'a> Plane<'a> {
         let mut known: Vec<bool> = if self.corridors {
             points.iter().map(|&point| inside(point)).collect()
         } else {
-            model.novelty(points.as_flattened()).into_iter().map(|far| far <= 1.0).collect()
+            model.novelty(points.as_flattened())?.into_iter().map(|far| far <= 1.0).collect()
         };
         if !known.contains(&true) {
             // Data finer than the grid: rather guesses than an empty map.

@@ -10,6 +10,7 @@ use isochrone::simulate::referee::Columns;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
+use crate::flags::Nodes;
 use crate::opened::{data_of, open_run};
 use crate::output::{Bars, say, say_json};
 use crate::pictures::{Ends, Plane};
@@ -29,9 +30,11 @@ pub struct Plan {
     /// The goal, likewise
     #[arg(long, value_name = "X,Y", allow_hyphen_values = true)]
     goal: String,
-    /// How to find the path
+    /// The planner that finds the path
     #[arg(long, value_enum, default_value_t = Planner::Graph)]
     planner: Planner,
+    #[command(flatten)]
+    nodes: Nodes,
     /// Do not draw plan.svg and plan.png
     #[arg(long)]
     no_pictures: bool,
@@ -107,7 +110,8 @@ pub fn run(arguments: &Plan) -> Result<()> {
 }
 
 fn plan(arguments: &Plan) -> Result<Report> {
-    let opened = open_run(&arguments.run)?;
+    let mut opened = open_run(&arguments.run)?;
+    arguments.nodes.apply(&mut opened.config);
     let model = &opened.model;
     let size = model.shape().state_size;
     let start = coordinates("start", &arguments.start, size)?;
@@ -219,8 +223,10 @@ fn tell(report: &Report) -> Result<()> {
         say(&format!("recorded  {recorded} steps{}", borrowed(&report.borrowed)))?;
     }
     if path.states.len() > 1 {
-        for (state, left) in path.states.iter().zip(&report.left) {
-            say(&format!("          {}  {left:6.1} steps left", wording::state(state)))?;
+        let states: Vec<String> = path.states.iter().map(|state| wording::state(state)).collect();
+        let width = states.iter().map(|state| state.chars().count()).max().unwrap_or(0);
+        for (state, left) in states.iter().zip(&report.left) {
+            say(&format!("          {state:width$}  {left:6.1} steps left"))?;
         }
     }
     for picture in &report.pictures {

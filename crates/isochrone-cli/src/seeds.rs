@@ -1,4 +1,4 @@
-//! Several seeds of one run as means with standard errors.
+//! Several seeds of one run, summarized by means and standard errors.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::evaluation::Evaluation;
 use crate::output::say;
 use crate::wording;
 
-/// Switches that have a row of their own.
+/// The most switches that have their own row.
 const MOST_SWITCHES: u8 = 4;
 
 /// What an evaluation of several seeds prints.
@@ -26,7 +26,7 @@ pub struct SeedsReport {
 struct Mean {
     name: String,
     mean: f64,
-    /// √(Σ (value − mean)² / (n − 1) / n); none of one seed.
+    /// √(Σ (value − mean)² / (n − 1) / n); none for one seed.
     standard_error: Option<f64>,
     seeds: usize,
     #[serde(skip)]
@@ -34,7 +34,7 @@ struct Mean {
 }
 
 impl Mean {
-    /// The mean of what is known; none where nothing is.
+    /// The mean of the known values; none if there are none.
     fn of(name: &str, digits: usize, values: Vec<f64>) -> Option<Self> {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
@@ -127,7 +127,7 @@ fn means(seeds: &[Evaluation]) -> Vec<Mean> {
         mean("median relative error (%)", 0, &|found| {
             Some(100.0 * accuracy(found)?.median_relative_error?)
         }),
-        mean("pairs without a way told apart (AUC)", 2, &|found| accuracy(found)?.unreachable_auc),
+        mean("unreachable pairs told apart (AUC)", 2, &|found| accuracy(found)?.unreachable_auc),
         mean("Spearman, seen together", 2, &|found| found.against_exact.as_ref()?.seen.data),
         mean("Spearman, stitched", 2, &|found| found.against_exact.as_ref()?.stitched.data),
         mean("median error (steps)", 1, &|found| found.against_exact.as_ref()?.median_error),

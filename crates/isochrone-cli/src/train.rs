@@ -9,7 +9,7 @@ use isochrone::run::{self, Finished, RunConfig};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
-use crate::flags::{hardware, seed, thread_count};
+use crate::flags::{hardware, seed};
 use crate::opened::seed_folders;
 use crate::output::{say, say_json};
 use crate::signals::Signals;
@@ -50,9 +50,6 @@ pub struct Train {
     #[arg(long, value_name = "N", requires = "out")]
     #[arg(conflicts_with_all = ["source", "algorithm", "overrides", "seed", "seeds", "from", "extraction"])]
     pub more: Option<u64>,
-    /// Threads to use [default: all cores]
-    #[arg(long, short)]
-    pub threads: Option<usize>,
     /// Where updates run: auto, cpu or cuda:N; auto takes a GPU where there is one
     #[arg(long, default_value = "cpu")]
     pub device: String,
@@ -95,14 +92,13 @@ struct Report {
 }
 
 /// Runs the command.
-pub fn run(arguments: &Train) -> Result<()> {
+pub fn run(arguments: &Train, threads: usize) -> Result<()> {
     let (folder, jobs) = jobs(arguments)?;
     if !(arguments.report_every >= 0.0 && arguments.report_every < 1e9) {
         let found = arguments.report_every;
         return Err(Error::input(format!("`--report-every` is `{found}`, expected seconds"))
             .hint("leave it out for a line every 10 seconds"));
     }
-    let threads = thread_count(arguments.threads)?;
     let hardware = hardware(&arguments.device)?;
     let source = run::open_source(&jobs[0].0.data)?;
     source.notes.iter().for_each(|note| crate::output::warn(note));

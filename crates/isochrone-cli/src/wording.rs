@@ -164,11 +164,11 @@ pub fn novelty(spacings: f32) -> String {
     }
 }
 
-/// A state as coordinates; of a long one the first few.
+/// A state as coordinates, with the digits that tell it apart from every other state; of a long one
+/// the first few.
 pub fn state(state: &[f32]) -> String {
     const MOST: usize = 6;
-    let mut numbers: Vec<String> =
-        state.iter().take(MOST).map(|number| format!("{number:.3}")).collect();
+    let mut numbers: Vec<String> = state.iter().take(MOST).map(f32::to_string).collect();
     if state.len() > MOST {
         numbers.push(format!("… {} more", state.len() - MOST));
     }
@@ -185,6 +185,20 @@ mod tests {
         for (number, text) in wanted {
             assert_eq!(grouped(number), text);
         }
+    }
+
+    #[test]
+    fn a_printed_state_can_be_typed_in_again() {
+        let given = [0.1, -0.000_123_4, 512_345.67, 3.0, 1.0 / 3.0];
+        let text = state(&given);
+        let numbers = text.trim_matches(['(', ')']).split(", ");
+        assert_eq!(
+            numbers.map(|it| it.parse::<f32>().unwrap()).collect::<Vec<_>>(),
+            given,
+            "{text}"
+        );
+        assert_eq!(state(&[0.2, 0.1]), "(0.2, 0.1)");
+        assert_eq!(state(&[1.0; 8]), "(1, 1, 1, 1, 1, 1, … 2 more)");
     }
 
     #[test]

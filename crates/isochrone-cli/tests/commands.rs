@@ -110,8 +110,8 @@ fn an_evaluation_counts_success_by_class_and_asks_the_exact_solver() {
 fn a_plan_names_its_states_its_sources_and_how_far_its_ends_are_from_the_data() {
     let ends = ["plan", path(&RUN), "--start", "0.2,0.1", "--goal", "0.9,0.5"];
     let text = said(&ends);
-    assert!(text.starts_with("start     (0.200, 0.100): within the data\n"), "{text}");
-    assert!(text.contains("\ngoal      (0.900, 0.500): within the data\n"), "{text}");
+    assert!(text.starts_with("start     (0.2, 0.1): within the data\n"), "{text}");
+    assert!(text.contains("\ngoal      (0.9, 0.5): within the data\n"), "{text}");
     assert!(text.contains("bottom") && text.contains("right"), "{text}");
     assert!(RUN.join("plan.svg").exists() && RUN.join("plan.png").exists());
     let found = said_json(&[&ends[..], &["--json", "--no-pictures"]].concat());
@@ -156,9 +156,79 @@ fn an_audit_counts_violations_of_a_run_and_of_a_model_with_other_data() {
     assert!(found["identity"].as_f64().unwrap() < 1e-6);
     let model = RUN.join("model.safetensors");
     let text = refused(&["audit", path(&model)]);
-    assert!(text.contains("a model file brings no data") && text.contains("--data"), "{text}");
+    assert!(text.contains("a model file contains no data") && text.contains("--data"), "{text}");
     let text = said(&["audit", path(&model), "--data", "pinwheel-shortcut", "--triples", "1000"]);
     assert!(text.contains("on 1,000 triples: 0 violations"), "{text}");
+}
+
+#[test]
+fn an_audit_on_data_of_another_world_says_that_its_distances_are_guesses() {
+    let audit = |data: &str| {
+        let output = isochrone(&["audit", path(&RUN), "--data", data, "--triples", "1000"]);
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let told = audit("roads");
+    assert!(told.contains("states of `roads` are far from those the model learned from"), "{told}");
+    assert_eq!(audit("pinwheel-shortcut"), "");
+}
+
+#[test]
+fn every_command_takes_threads_and_refuses_none_alike() {
+    let run = path(&RUN);
+    let commute = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/commute.toml");
+    let recorded = FOLDER.path().join("threads.npz");
+    let generate = ["data", "generate", "pinwheel", "--episodes", "2", "-o", path(&recorded)];
+    for words in [
+        &generate[..],
+        &["data", "inspect", path(&recorded)],
+        &["evaluate", run, "--no-pictures"],
+        &["audit", run, "--triples", "1000"],
+        &["plan", run, "--start", "0.2,0.1", "--goal", "0.9,0.5", "--no-pictures"],
+        &["exact", commute],
+    ] {
+        said(&[words, &["--threads", "1"]].concat());
+        let text = refused(&[words, &["--threads", "0"]].concat());
+        assert!(text.contains("`--threads` is `0`, expected 1 to 1024"), "{text}");
+    }
+}
+
+#[test]
+fn a_negative_seed_is_refused_with_what_is_expected() {
+    let none = FOLDER.path().join("none");
+    let out = path(&none);
+    for words in [
+        &["train", "pinwheel", "--out", out][..],
+        &["demo", "--out", out],
+        &["audit", path(&RUN)],
+        &["data", "generate", "pinwheel", "-o", "never.npz"],
+    ] {
+        let output = isochrone(&[words, &["--seed", "-1"]].concat());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        let expected = "invalid value '-1' for '--seed <SEED>': expected a whole number from 0 to";
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn nodes_limit_planners_alike_in_every_command() {
+    let ends = ["plan", path(&RUN), "--start", "0.2,0.1", "--goal", "0.9,0.5", "--json"];
+    let states = |more: &[&str]| {
+        let found = said_json(&[&ends[..], &["--no-pictures"], more].concat());
+        found["path"]["states"].as_array().unwrap().len()
+    };
+    let [usual, few] = [states(&[]), states(&["--nodes", "60"])];
+    assert!(few < usual, "{few} and {usual} states");
+    let reached = |nodes: &str| {
+        let words = ["evaluate", path(&RUN), "--control", "graph", "--json", "--no-pictures"];
+        said_json(&[&words[..], &["--nodes", nodes]].concat())["success"].clone()
+    };
+    assert_ne!(reached("4"), reached("1500"));
+    let out = FOLDER.path().join("compared");
+    let words = ["compare", "--world", "pinwheel", "--out", path(&out), "--control", "greedy"];
+    let text = refused(&words);
+    assert!(text.contains("`--control greedy` is not compared"), "{text}");
 }
 
 #[test]
@@ -214,7 +284,8 @@ fn data_from_a_file_have_a_distance_and_no_world() {
     let text = said(&["plan", path(&folder), "--start", "1,0,0", "--goal", "0.54,0.84,1"]);
     assert!(!folder.join("plan.png").exists() && text.contains("trajector"), "{text}");
     let text = refused(&["audit", path(&folder), "--data", "pinwheel"]);
-    assert!(text.contains("states of `2` numbers, the model of `3`"), "{text}");
+    let expected = "states of `pinwheel` have `2` values, those the model learned from `3`";
+    assert!(text.contains(expected) && text.contains("`--data`"), "{text}");
     std::fs::write(&file, std::fs::read(&file).unwrap().split_last().unwrap().1).unwrap();
     refused(&["audit", path(&folder)]);
 }

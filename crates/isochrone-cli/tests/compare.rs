@@ -27,7 +27,7 @@ static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir(
 /// Two learners and two seeds, never stopped.
 static WHOLE: LazyLock<PathBuf> = LazyLock::new(|| {
     let out = FOLDER.path().join("whole");
-    said(compare(&out, &["--planner"]), 0);
+    said(compare(&out, &["--control", "graph"]), 0);
     out
 });
 
@@ -58,7 +58,7 @@ fn a_learner_without_a_distance_is_compared_without_the_planner() {
     let out = FOLDER.path().join("cloning");
     let mut command = isochrone();
     command.args(["compare", "--world", "pinwheel", "--algorithm", "gcbc", "--seeds", "1"]);
-    command.args(["--planner", "--json", "--out"]).arg(&out);
+    command.args(["--control", "graph", "--json", "--out"]).arg(&out);
     for setting in SMALL.iter().filter(|setting| !setting.contains("algorithm.network")) {
         command.args(["--set", setting]);
     }
@@ -131,7 +131,7 @@ fn runs_of_several_machines_in_one_folder_are_told_apart() {
 fn runs_brought_over_without_their_models_are_reported_alike_and_not_repeated() {
     let out = FOLDER.path().join("brought");
     bring_tables(&out);
-    said(compare(&out, &["--planner"]), 0);
+    said(compare(&out, &["--control", "graph"]), 0);
     assert_eq!(read(&out, "compare.csv"), read(&WHOLE, "compare.csv"));
     assert!(!out.join("pinwheel/cmd1-ddpg-bc/seed-0/model.safetensors").exists());
     // Where the last evaluation is missing, the run is not complete.
@@ -194,7 +194,7 @@ fn killed_midway_and_repeated_it_ends_with_the_same_bytes() {
         std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
     };
     for run in ["cmd1-ddpg-bc/seed-0", "cmd2-ddpg-bc/seed-1"] {
-        let mut child = compare(&out, &["--planner"]).spawn().unwrap();
+        let mut child = compare(&out, &["--control", "graph"]).spawn().unwrap();
         let since = Instant::now();
         while !checkpoint(run) && child.try_wait().unwrap().is_none() {
             assert!(since.elapsed() < Duration::from_secs(600), "no checkpoint of {run}");
@@ -206,7 +206,7 @@ fn killed_midway_and_repeated_it_ends_with_the_same_bytes() {
         assert!(!out.join("compare.csv").exists());
     }
     assert_eq!(kills, 2);
-    said(compare(&out, &["--planner"]), 0);
+    said(compare(&out, &["--control", "graph"]), 0);
     let _alone = REPORTING.lock().unwrap();
     for name in ["compare.csv", "curves.csv"] {
         assert_eq!(read(&out, name), read(&WHOLE, name), "{name}");
@@ -250,7 +250,7 @@ fn a_run_of_a_comparison_has_the_bits_of_a_single_one() {
 #[test]
 fn the_table_is_recomputed_from_the_line_of_each_seed() {
     let _alone = REPORTING.lock().unwrap();
-    let [text, _] = said(compare(&WHOLE, &["--planner"]), 0);
+    let [text, _] = said(compare(&WHOLE, &["--control", "graph"]), 0);
     let report: Value = serde_json::from_str(&read(&WHOLE, "compare.json")).unwrap();
     let runs = csv(&read(&WHOLE, "compare.csv"));
     assert_eq!(runs.len(), 4);

@@ -30,7 +30,7 @@ pub fn main() -> Result<()> {
     let after = model.after(&here, &[0.0, 1.0], &model.embed(&there)?)?;
     println!("{:.1} steps after moving up", model.in_steps(after[0]));
     println!("the policy goes {:?}", model.act(&here, &there)?);
-    println!("{:.2} spacings from the data", model.novelty(&[3.0, 3.0])[0]);
+    println!("{:.2} spacings from the data", model.novelty(&[3.0, 3.0])?[0]);
     std::fs::remove_file(path).ok();
     Ok(())
 }

@@ -4,42 +4,22 @@
 //! actions, d(s, g) = mean_m d((s, a_m), (g, a_m)): a mean of quasimetrics pulled back, so the
 //! triangle inequality is exact and d(s, s) = 0. Nats inside, steps outside: steps = d / ln(1/γ).
 
+mod reference;
+mod shape;
+
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
+use self::reference::Reference;
+pub use self::shape::ModelShape;
+use self::shape::STORED_ACTIONS;
 use crate::checkpoint::{Snapshot, load, save};
 use crate::data::{Dataset, Normalization};
-use crate::engine::{ArenaId, Parameters, Threads};
+use crate::engine::{Parameters, Threads};
 use crate::error::{Error, Result};
 use crate::nn::{
     Actor, ActorShape, Embedding, Gather, Latents, Measure, MeasureShape, Pairs, View,
 };
 use crate::random::{Purpose, Stream, below};
-
-/// Actions kept to turn a distance of state-action pairs into one of states.
-const STORED_ACTIONS: usize = 8;
-/// Data states kept to tell whether a state is far from the data.
-const REFERENCE_ROWS: usize = 1024;
-/// Data states that set the scale of "far".
-const PROBES: usize = 256;
-
-/// Everything about a model but its numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ModelShape {
-    /// Values per state.
-    pub state_size: usize,
-    /// Values per action; 0 without actions.
-    pub action_size: usize,
-    /// γ, which turns nats into steps.
-    pub discount: f64,
-    /// How states are normalized before a network sees them.
-    pub normalization: Normalization,
-    /// The distance, where one was learned.
-    pub distance: Option<MeasureShape>,
-    /// The policy, where one was learned.
-    pub policy: Option<ActorShape>,
-}
 
 /// What was learned, as an algorithm hands it over: shapes and flat parameters.
 #[derive(Debug, Clone)]
@@ -73,14 +53,6 @@ impl Embedded {
     pub fn rows(&self) -> usize {
         self.rows
     }
-}
-
-/// Data states, standardized, and how far apart they typically are.
-#[derive(Debug, Clone, PartialEq)]
-struct Reference {
-    scaling: Normalization,
-    states: Vec<f32>,
-    spacing: f32,
 }
 
 impl Model {
@@ -355,8 +327,12 @@ impl Model {
 
     /// How far each state is from the data, in typical spacings of data states: above 1 is farther
     /// than 99 of 100 data states are from their neighbours, and answers there are guesses.
-    pub fn novelty(&self, states: &[f32]) -> Vec<f32> {
-        self.reference.novelty(states)
+    ///
+    /// # Errors
+    /// Values that are not whole rows.
+    pub fn novelty(&self, states: &[f32]) -> Result<Vec<f32>> {
+        Self::rows("states", states, self.shape.state_size)?;
+        Ok(self.reference.novelty(states))
     }
 
     /// Writes the model to one file.
@@ -418,100 +394,5 @@ impl Model {
             .check(distance.as_deref(), &actions, policy.as_deref())
             .map_err(|what| foreign(&what))?;
         Ok(Self::assemble(shape, distance, actions, policy, reference))
-    }
-}
-
-type Built<P> = Option<(ArenaId, P)>;
-
-impl ModelShape {
-    fn stores_actions(&self) -> bool {
-        self.distance.as_ref().is_some_and(MeasureShape::stores_actions)
-    }
-
-    /// The networks of distance and policy with their arenas.
-    fn build(&self, parameters: &mut Parameters) -> (Built<Box<dyn Measure>>, Built<Actor>) {
-        let sizes = (self.normalization.width(), self.action_size);
-        let distance = self.distance.as_ref().map(|shape| {
-            let arena = parameters.arena("distance");
-            (arena, shape.build(parameters, arena, sizes))
-        });
-        let policy = self.policy.as_ref().map(|shape| {
-            let arena = parameters.arena("policy");
-            let sizes = (sizes.0, self.normalization.goal_width(), sizes.1);
-            (arena, Actor::new(parameters, arena, shape, sizes))
-        });
-        (distance, policy)
-    }
-
-    /// Checks that the numbers of a file have the lengths this shape asks for.
-    fn check(
-        &self,
-        distance: Option<&[f32]>,
-        actions: &[f32],
-        policy: Option<&[f32]>,
-    ) -> std::result::Result<(), String> {
-        self.normalization.features.check(self.state_size).map_err(|error| error.to_string())?;
-        Normalization::check_policy_goal(&self.normalization.policy_goal, self.state_size)
-            .map_err(|error| error.to_string())?;
-        if let Some(shape) = &self.distance {
-            shape.check().map_err(|error| error.to_string())?;
-        }
-        let mut parameters = Parameters::default();
-        let (measure, actor) = self.build(&mut parameters);
-        let length = |arena: Option<ArenaId>| arena.map_or(0, |arena| parameters.length(arena));
-        let stored = if self.stores_actions() { STORED_ACTIONS * self.action_size } else { 0 };
-        let count = |numbers: Option<&[f32]>| numbers.map_or(0, <[f32]>::len);
-        let expected = [
-            ("distance", count(distance), length(measure.map(|(arena, _)| arena))),
-            ("policy", count(policy), length(actor.map(|(arena, _)| arena))),
-            ("stored_actions", actions.len(), stored),
-            ("normalization", self.normalization.shift.len(), self.state_size),
-            ("normalization", self.normalization.scale.len(), self.state_size),
-        ];
-        for (name, found, expected) in expected {
-            if found != expected {
-                return Err(format!("`{name}` has {found} values, expected {expected}"));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Reference {
-    fn of(dataset: &Dataset, seed: u64) -> Result<Self> {
-        let scaling = dataset.standard()?;
-        let stream = Stream::new(seed, Purpose::REFERENCE);
-        let size = dataset.state_size();
-        let row = |step: u64, index: usize| {
-            below(stream.block(step, index as u32)[0], dataset.rows() as u32) as usize
-        };
-        let mut states = vec![0.0; size * REFERENCE_ROWS.min(dataset.rows())];
-        for (index, target) in states.chunks_exact_mut(size).enumerate() {
-            scaling.apply(&dataset.read_state(row(0, index))?, target);
-        }
-        let mut reference = Self { scaling, states, spacing: 1.0 };
-        let mut probes = Vec::with_capacity(PROBES * size);
-        for index in 0..PROBES {
-            probes.extend_from_slice(&dataset.read_state(row(1, index))?);
-        }
-        let mut distances = reference.novelty(&probes);
-        distances.sort_by(f32::total_cmp);
-        reference.spacing = distances[PROBES * 99 / 100].max(1e-6);
-        Ok(reference)
-    }
-
-    fn novelty(&self, states: &[f32]) -> Vec<f32> {
-        let size = self.scaling.shift.len();
-        let mut point = vec![0.0; size];
-        states
-            .chunks_exact(size)
-            .map(|state| {
-                self.scaling.apply(state, &mut point);
-                let squares = self.states.chunks_exact(size).map(|other| {
-                    point.iter().zip(other).map(|(a, b)| (a - b) * (a - b)).sum::<f32>()
-                });
-                squares.fold(f32::INFINITY, f32::min).sqrt() / self.spacing
-            })
-            .collect()
     }
 }

@@ -63,6 +63,7 @@ fn one_goal_serves_all_states_and_other_numbers_of_goals_are_refused() {
     assert!(refused(model.steps(&states, &three)).contains("3 goals for 5 states"));
     assert!(refused(model.act(&states, &three)).contains("one goal per state"));
     assert!(refused(model.steps(&states[..9], &goal)).contains("not a multiple of 2"));
+    assert!(refused(model.novelty(&states[..9])).contains("not a multiple of 2"));
     assert!(refused(model.embed(&states[..9])).contains("not a multiple of 2"));
     assert!(refused(model.act(&states, &goal[..1])).contains("the goals have 1 values"));
     assert!(refused(model.after(&states, &[0.5; 4], &goals)).contains("expected 10"));

@@ -16,7 +16,6 @@ use isochrone::{Error, Result};
 use self::case::{BenchData, Case, SHAPE_NAMES, Shape, learners};
 use self::measure::{Found, Limits};
 use self::meter::Meter;
-use crate::flags::thread_count;
 use crate::output::{Bars, say, say_json};
 
 /// Measure how long an update takes on this machine, and how long its matrix products alone take
@@ -42,9 +41,6 @@ pub struct Bench {
     /// Seeds trained at once
     #[arg(long, value_name = "N", default_value_t = 1)]
     seeds: usize,
-    /// Threads to use [default: all cores]
-    #[arg(long, short)]
-    threads: Option<usize>,
     /// Measure instead how an update grows with batch, width, latent size, seeds and rows; write
     /// tables and pictures to this folder
     #[arg(long, value_name = "OUT", conflicts_with_all = ["batches", "seeds"])]
@@ -67,7 +63,7 @@ const MOST_SEEDS: usize = 1024;
 ///
 /// # Errors
 /// Names, sizes or devices that are not there, or an output that cannot be written.
-pub fn run(arguments: &Bench) -> Result<()> {
+pub fn run(arguments: &Bench, threads: usize) -> Result<()> {
     if let Some(seconds) = arguments.seconds
         && !(seconds >= 0.0 && seconds.is_finite())
     {
@@ -87,7 +83,7 @@ pub fn run(arguments: &Bench) -> Result<()> {
         true => SHAPE_NAMES.into_iter().map(Shape::named).collect::<Result<_>>()?,
         false => shapes.iter().map(|name| Shape::named(name)).collect::<Result<_>>()?,
     };
-    let mut bench = meter(arguments)?;
+    let mut bench = meter(arguments, threads)?;
     if let Some(out) = &arguments.scaling {
         let learners = if arguments.algorithms.is_empty() { &learners[..1] } else { &learners };
         return scaling::run(
@@ -113,8 +109,8 @@ pub fn run(arguments: &Bench) -> Result<()> {
 }
 
 /// The device that `arguments` name.
-fn meter(arguments: &Bench) -> Result<Meter> {
-    let threads = Threads::new(thread_count(arguments.threads)?)?;
+fn meter(arguments: &Bench, threads: usize) -> Result<Meter> {
+    let threads = Threads::new(threads)?;
     let (hardware, reason) = Hardware::choose(arguments.device.parse()?, threads)?;
     if let Some(reason) = reason {
         crate::output::warn(&reason);

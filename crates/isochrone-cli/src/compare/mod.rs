@@ -18,7 +18,8 @@ use isochrone::{Error, Result};
 
 use self::progress::Progress;
 use self::report::{ComparisonReport, Protocol, Trained};
-use crate::flags::{hardware, thread_count};
+use crate::examiner::Steering;
+use crate::flags::{Nodes, hardware};
 use crate::output::{say, say_json};
 use crate::signals::Signals;
 
@@ -29,13 +30,14 @@ const SEEDS: u64 = 5;
 
 /// Train and evaluate every combination of worlds, learners, extractions and seeds
 ///
-/// Each combination is a run in its own folder. Complete runs are not repeated: if interrupted, the
-/// same command resumes. Tables, curves and the page cover all runs in the folder.
+/// Each combination is a run in its own folder, and runs share the threads, at least one each.
+/// Complete runs are not repeated: if interrupted, the same command resumes. Tables, curves and the
+/// page cover all runs in the folder.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   isochrone compare --world pinwheel
   isochrone compare --world pinwheel,roads --algorithm cmd1,my-variant.toml --extraction both
-  isochrone compare --world pinwheel --seeds 10 --planner --results docs/results.md
+  isochrone compare --world pinwheel --seeds 10 --control graph --results docs/results.md
   isochrone compare configs/pointmaze.toml --device auto --results docs/results-pointmaze.md
   isochrone compare --report-only runs/compare --results docs/results.md")]
 pub struct Compare {
@@ -58,15 +60,14 @@ pub struct Compare {
     /// Change one key of every config, e.g. --set train.steps=5000
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Also evaluate every final policy along the graph planner's waypoints
-    #[arg(long)]
-    planner: bool,
+    /// What controls the agent in the world; graph is measured in addition to the policy alone
+    #[arg(long, value_enum, default_value_t = Steering::Policy)]
+    control: Steering,
+    #[command(flatten)]
+    nodes: Nodes,
     /// The folder for runs, tables and curves [default: runs/SHEET, else runs/compare]
     #[arg(long, short)]
     out: Option<PathBuf>,
-    /// How many runs to train at a time, one thread each [default: all cores]
-    #[arg(long, short)]
-    threads: Option<usize>,
     /// Where updates run: auto, cpu or cuda:N; evaluations always run on the CPU
     #[arg(long, default_value = "cpu")]
     device: String,
@@ -80,7 +81,7 @@ pub struct Compare {
     #[arg(long, value_name = "FILE")]
     grid: Option<PathBuf>,
     /// Train nothing; write tables, curves and the page for the runs in this folder
-    #[arg(long, value_name = "OUT", conflicts_with_all = ["sheet", "worlds", "seeds", "overrides", "planner"])]
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["sheet", "worlds", "seeds", "overrides", "control", "nodes"])]
     report_only: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
@@ -88,14 +89,13 @@ pub struct Compare {
 }
 
 /// Runs the command.
-pub fn run(arguments: &Compare) -> Result<()> {
+pub fn run(arguments: &Compare, threads: usize) -> Result<()> {
     let grid = arguments.grid.as_deref().map(read_grid).transpose()?;
     check_page(arguments.results.as_deref())?;
     check_page(arguments.distance.as_deref())?;
     if let Some(out) = &arguments.report_only {
         return report(out, grid, arguments);
     }
-    let threads = thread_count(arguments.threads)?;
     let request = request(arguments)?;
     let hardware = hardware(&arguments.device)?;
     let out = &folder(arguments);
@@ -132,14 +132,24 @@ fn request(arguments: &Compare) -> Result<Request> {
     if algorithms.is_empty() {
         algorithms.push("all".into());
     }
+    if arguments.control == Steering::Greedy {
+        return Err(Error::input("`--control greedy` is not compared")
+            .hint("choose policy or graph, or evaluate a run with `--control greedy`"));
+    }
     let seeds = arguments.seeds.or(sheet.as_ref().map(|sheet| sheet.seeds)).unwrap_or(SEEDS);
     Ok(Request {
         worlds: of_sheet(&arguments.worlds, |sheet| &sheet.worlds),
         algorithms,
         extraction: arguments.extraction.parse()?,
         seeds,
-        overrides: arguments.overrides.clone(),
-        planner: arguments.planner || sheet.as_ref().is_some_and(|sheet| sheet.planner),
+        overrides: arguments
+            .nodes
+            .setting()
+            .into_iter()
+            .chain(arguments.overrides.clone())
+            .collect(),
+        planner: arguments.control == Steering::Graph
+            || sheet.as_ref().is_some_and(|sheet| sheet.planner),
         sheet,
     })
 }

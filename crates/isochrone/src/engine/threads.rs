@@ -31,14 +31,20 @@ impl Threads {
         if count <= 1 {
             return Ok(Self::default());
         }
-        let refused = |error: &dyn std::fmt::Display| {
-            Error::memory(format!("cannot start {count} threads: {error}"))
-                .hint("lower `--threads`")
-        };
         let rayon = rayon::ThreadPoolBuilder::new().num_threads(count).build();
-        let rayon = rayon.map_err(|error| refused(&error))?;
-        let team = Team::new(count).map_err(|error| refused(&error))?;
+        let rayon = rayon.map_err(|error| refused(count, &error))?;
+        let team = Team::new(count).map_err(|error| refused(count, &error))?;
         Ok(Self { pool: Some(Arc::new(Pool { team, rayon })) })
+    }
+
+    /// Spreads all work of this process that has no pool of its own over `count` threads; to be
+    /// called once, before any such work.
+    ///
+    /// # Errors
+    /// The system refuses to start threads, or work has already been spread.
+    pub fn limit(count: usize) -> Result<()> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(count);
+        pool.build_global().map_err(|error| refused(count, &error))
     }
 
     /// How many threads work.
@@ -92,6 +98,10 @@ impl Threads {
             work(part, a, b, c);
         });
     }
+}
+
+fn refused(count: usize, error: &dyn std::fmt::Display) -> Error {
+    Error::memory(format!("cannot start {count} threads: {error}")).hint("lower `--threads`")
 }
 
 /// A slice that is cut into parts of one length, the last one shorter.

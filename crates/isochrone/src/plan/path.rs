@@ -67,7 +67,7 @@ impl Distance for Model {
     }
 
     fn novelty(&self, states: &[f32]) -> Vec<f32> {
-        Model::novelty(self, states)
+        Model::novelty(self, states).expect("planners check the size of states")
     }
 }
 

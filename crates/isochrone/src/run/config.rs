@@ -131,11 +131,14 @@ pub struct EvaluationConfig {
     /// Recorded steps at least to the waypoint that the graph planner sends a policy to; none is 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waypoint: Option<usize>,
+    /// Data states that planners may use; none is 1500.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<usize>,
 }
 
 impl Default for EvaluationConfig {
     fn default() -> Self {
-        Self { tasks: 400, seed: 1_000, triples: 1_000_000, waypoint: None }
+        Self { tasks: 400, seed: 1_000, triples: 1_000_000, waypoint: None, nodes: None }
     }
 }
 
@@ -229,7 +232,8 @@ impl RunConfig {
         model.need_distance()?;
         let usual = plan::GraphSettings::default();
         let waypoint = self.evaluation.waypoint.unwrap_or(usual.waypoint);
-        Graph::new(model, dataset, plan::GraphSettings { waypoint, ..usual })
+        let nodes = self.evaluation.nodes.unwrap_or(usual.nodes);
+        Graph::new(model, dataset, plan::GraphSettings { nodes, waypoint, ..usual })
     }
 
     /// The config without what decides no result: a run may be resumed with other values of these.
@@ -271,6 +275,7 @@ impl RunConfig {
             ("train.keep", self.train.keep as u64),
             ("evaluation.tasks", self.evaluation.tasks as u64),
             ("evaluation.triples", self.evaluation.triples),
+            ("evaluation.nodes", self.evaluation.nodes.unwrap_or(1) as u64),
         ];
         match counts.iter().find(|(_, count)| *count == 0) {
             Some((key, _)) => {

@@ -200,7 +200,7 @@ mod tests {
                 let back = RunConfig::parse(&text, &[]);
                 assert_eq!(back.unwrap_or_else(|error| panic!("{error}\n{text}")), config);
                 assert_eq!(unexplained(&text), [""; 0], "{name}: keys without a meaning");
-                for key in ["discount", "from", "recorded_in", "policy_goal", "waypoint"] {
+                for key in ["discount", "from", "recorded_in", "policy_goal", "waypoint", "nodes"] {
                     assert!(text.contains(&format!("# {key} = (not set)")), "{key}\n{text}");
                 }
             }
