@@ -9,9 +9,6 @@ use std::path::Path;
 
 use super::{Token, entries, library, module_path, path_tree, read, resolve, tokens};
 
-/// Folders that still have circles; one without any must leave the list.
-const EXEMPT: &[&str] = &["run/compare"];
-
 /// Words before the name of an item.
 const DEFINING: [&str; 9] =
     ["struct", "enum", "union", "trait", "type", "fn", "const", "static", "macro_rules"];
@@ -229,27 +226,20 @@ fn sources(folder: &Path) -> Vec<(String, String)> {
 }
 
 #[track_caller]
-fn no_circles(source: &Path, exempt: &[&str]) {
+fn no_circles(source: &Path) {
     let found = circles(&sources(source));
-    let bad: Vec<&str> = found
-        .iter()
-        .filter(|(folder, _)| !exempt.contains(&folder.as_str()))
-        .map(|(_, text)| text.as_str())
-        .collect();
-    assert!(bad.is_empty(), "files in a circle:\n  {}", bad.join("\n\n  "));
-    let without = |folder: &&&str| !found.iter().any(|(other, _)| other == **folder);
-    let free: Vec<_> = exempt.iter().filter(without).collect();
-    assert!(free.is_empty(), "no circle is left in {free:?}: take them off the list");
+    let found: Vec<&str> = found.iter().map(|(_, text)| text.as_str()).collect();
+    assert!(found.is_empty(), "files in a circle:\n  {}", found.join("\n\n  "));
 }
 
 #[test]
 fn no_files_of_the_library_name_each_other_in_a_circle() {
-    no_circles(&library(), EXEMPT);
+    no_circles(&library());
 }
 
 #[test]
 fn no_files_of_the_command_name_each_other_in_a_circle() {
-    no_circles(&library().join("../../isochrone-cli/src"), &[]);
+    no_circles(&library().join("../../isochrone-cli/src"));
 }
 
 fn planted(files: &[(&str, &str)]) -> Vec<(String, String)> {

@@ -1,11 +1,12 @@
-//! From words to runs: every combination resolved, and refused before any of them begins.
+//! From words to runs: every combination is resolved and checked before the first run begins.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 
-use super::{Sheet, agree, extraction, runs};
-use crate::algorithms;
+use super::Sheet;
+use super::agreement::{agree, extraction, runs};
+use super::entry::{CRL_NCE, Entry, distinct, entries};
 use crate::engine::Threads;
 use crate::error::{Error, Result};
 use crate::evaluate::ExactSteps;
@@ -14,26 +15,26 @@ use crate::simulate::World;
 use crate::spelling::nearest;
 use crate::train::Trainer;
 
-/// Evaluations of a run whose config asks for none while it trains.
+/// Evaluations during a run whose config asks for none.
 const EVALUATIONS: u64 = 8;
 
 /// Which policy extractions are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
-    /// The one of the preset or of the learner's defaults.
+    /// That of the preset or of the learner's defaults.
     Default,
     /// Advantage-weighted regression.
     Awr,
     /// Descent of the distance, with behavioural cloning.
     DdpgBc,
-    /// Each that fits the learner.
+    /// All that fit the learner.
     Both,
 }
 
 impl Choice {
     const NAMES: [&'static str; 4] = ["default", "awr", "ddpg-bc", "both"];
 
-    /// The extractions to set; none stands for the config's own.
+    /// The extractions to set; none means the config's own.
     fn variants(self) -> &'static [Option<&'static str>] {
         match self {
             Self::Default => &[None],
@@ -59,40 +60,40 @@ impl FromStr for Choice {
     }
 }
 
-/// What is to be compared, as words.
+/// What to compare, as text.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Names of worlds.
     pub worlds: Vec<String>,
-    /// Names of learners or paths of configs (.toml), each with settings of its own behind colons
-    /// (`cmd1:train.batch_size=1024`); `all` stands for every learner.
+    /// Names of learners or paths of configs (.toml), each optionally followed by settings after colons
+    /// (`cmd1:train.batch_size=1024`); `all` means every learner.
     pub algorithms: Vec<String>,
-    /// How policies are taken from distances.
+    /// How policies are extracted from distances.
     pub extraction: Choice,
-    /// Seeds of each combination, counted up from the config's; those of data and tasks count with them.
+    /// Seeds per combination, counted up from the config's; the seeds of data and tasks count along.
     pub seeds: u64,
-    /// `key=value` settings of every run.
+    /// `key=value` settings for every run.
     pub overrides: Vec<String>,
-    /// Whether final models are also measured with the graph planner.
+    /// Whether final models are also evaluated with the graph planner.
     pub planner: bool,
-    /// The settings of learners and worlds, instead of presets and defaults.
+    /// The settings of learners and worlds, in place of presets and defaults.
     pub sheet: Option<Sheet>,
 }
 
 /// One run of a comparison.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Everything that decides it.
+    /// Its config.
     pub config: RunConfig,
-    /// Where it is kept.
+    /// Its folder.
     pub folder: PathBuf,
 }
 
-/// The runs of a comparison, with the data they learn from.
+/// The runs of a comparison and the data they learn from.
 pub struct Plan {
-    /// The runs: all combinations of the first seed, then those of the next.
+    /// The runs: all combinations with the first seed, then those with the next.
     pub jobs: Vec<Job>,
-    /// Combinations of [`Choice::Both`] that do not fit, and why.
+    /// Combinations of [`Choice::Both`] that are left out, and why.
     pub left_out: Vec<String>,
     pub(super) planner: bool,
     sources: Vec<(DataConfig, Source)>,
@@ -110,11 +111,11 @@ struct Combination {
 }
 
 impl Plan {
-    /// Resolves `request` into runs below `out`: with the preset of a world and a learner where
-    /// there is one, else with the learner's defaults.
+    /// Resolves `request` into runs below `out`, with the preset of the world and the learner if there
+    /// is one, else with the learner's defaults.
     ///
     /// # Errors
-    /// Unknown names, settings that do not fit, and a folder that holds runs of another config.
+    /// Unknown names, settings that do not fit, or a folder with runs of another config.
     pub fn new(request: &Request, out: &Path) -> Result<Self> {
         if request.seeds == 0 {
             return Err(Error::input("`--seeds` is `0`, expected at least 1")
@@ -181,14 +182,14 @@ impl Plan {
         let label = entry.label();
         let place = out.join(world.name());
         let given: Vec<String> = request.overrides.iter().chain(&entry.settings).cloned().collect();
-        // Settings of an extraction that is asked for need not fit the preset's own.
+        // Settings for the requested extraction need not fit that of the preset.
         let fitting = if request.extraction == Choice::Default { &given[..] } else { &[] };
         let bare = resolve(request, world, entry, None, fitting)
             .map_err(|error| error.in_file(&place.join(&label)))?;
         let own = [None];
         let variants = match extraction(&bare)? {
             Some(_) => request.extraction.variants(),
-            // A learner whose policy is its own stands once, whatever the extraction.
+            // A learner with its own policy is listed once, whatever the extraction.
             None => &own[..],
         };
         let mut found = Vec::new();
@@ -217,7 +218,7 @@ impl Plan {
         }
     }
 
-    /// Makes sure that the data are there.
+    /// Opens the data unless they are open already.
     fn open(&mut self, data: &DataConfig) -> Result<()> {
         let known = |(other, _): &(DataConfig, Source)| recording(other) == recording(data);
         if !self.sources.iter().any(known) {
@@ -226,7 +227,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Checks that a run of `config` could begin.
+    /// Checks that a run of `config` could start.
     fn fit(&mut self, config: &RunConfig) -> Result<()> {
         if extraction(config)?.as_deref() == Some("none") {
             return Err(Error::input("extraction `none` learns no policy to compare")
@@ -240,7 +241,7 @@ impl Plan {
         Trainer::new(&config.algorithm, &config.train, &data, discount, seed, threads).map(drop)
     }
 
-    /// Checks that what `out` holds already belongs to the same comparison.
+    /// Checks that the runs already in `out` belong to the same comparison.
     fn check_folder(&self, out: &Path) -> Result<()> {
         let mut all = if out.exists() { runs(out)? } else { Vec::new() };
         all.extend(self.jobs.iter().map(|job| (job.folder.clone(), job.config.clone())));
@@ -248,85 +249,9 @@ impl Plan {
     }
 }
 
-/// What decides the data that a config names.
+/// What determines the recorded data of a config.
 pub(super) fn recording(data: &DataConfig) -> (&str, u64, Option<u32>) {
     (&data.source, data.seed, data.episodes)
-}
-
-/// CRL by its other contrast, which is compared under a name of its own.
-const CRL_NCE: &str = "crl-nce";
-
-/// Every learner, and the variant that has a name of its own.
-pub(super) fn known_learners() -> impl Iterator<Item = &'static str> {
-    algorithms::Config::NAMES.into_iter().chain([CRL_NCE])
-}
-
-/// One learner asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
-    /// A name or the path of a config.
-    learner: String,
-    /// `key=value` settings of this one alone.
-    settings: Vec<String>,
-}
-
-impl Entry {
-    /// Reads `NAME`, `FILE.toml` or either with `:KEY=VALUE` behind it.
-    fn read(word: &str) -> Self {
-        let mut parts = word.split(':').map(|part| part.trim().to_owned());
-        Self { learner: parts.next().unwrap_or_default(), settings: parts.collect() }
-    }
-
-    fn is_file(&self) -> bool {
-        self.learner.ends_with(".toml")
-    }
-
-    /// What it is called in folders and tables: its name, or that of its config's file, and what it
-    /// sets.
-    fn label(&self) -> String {
-        let file = self.is_file().then(|| Path::new(&self.learner).file_stem()?.to_str()).flatten();
-        let mut label = file.unwrap_or(&self.learner).to_owned();
-        for setting in &self.settings {
-            let short = setting.strip_prefix("algorithm.").unwrap_or(setting);
-            let plain = short.replace(['"', '\'', ' '], "").replace(['/', '\\'], "-");
-            label.push_str(&format!("+{plain}"));
-        }
-        label
-    }
-}
-
-/// The learners asked for, each once, in the order in which they were named.
-fn entries(words: &[String]) -> Result<Vec<Entry>> {
-    let mut found: Vec<Entry> = Vec::new();
-    for word in words {
-        let entry = Entry::read(word);
-        match entry.learner.as_str() {
-            "all" => found.extend(
-                known_learners().map(|name| Entry { learner: name.to_owned(), ..entry.clone() }),
-            ),
-            known if entry.is_file() || known_learners().any(|name| name == known) => {
-                found.push(entry);
-            }
-            name => {
-                let known: Vec<&str> = known_learners().collect();
-                return Err(
-                    Error::input(format!("unknown algorithm `{name}`")).hint(nearest(name, &known))
-                );
-            }
-        }
-    }
-    Ok(distinct(&found))
-}
-
-/// Each once, in the order in which they stand.
-fn distinct<T: PartialEq + Clone>(all: &[T]) -> Vec<T> {
-    let mut found: Vec<T> = Vec::new();
-    for one in all {
-        if !found.contains(one) {
-            found.push(one.clone());
-        }
-    }
-    found
 }
 
 /// The config of the first seed of a combination, with the `key=value` settings `given`.
@@ -359,7 +284,7 @@ fn resolve(
     let chosen = config.data.world() == Some(world)
         && (is_file || config.algorithm.name() == learner)
         && extraction.is_none_or(
-            |wanted| matches!(super::extraction(&config), Ok(Some(found)) if found == wanted),
+            |wanted| matches!(self::extraction(&config), Ok(Some(found)) if found == wanted),
         );
     if !chosen {
         return Err(Error::input("a setting changes what is compared").hint(
@@ -479,11 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn all_stands_for_every_learner_and_a_config_is_called_by_its_file() {
-        let all = entries(&["all".into()]).unwrap();
-        let names: Vec<&str> = all.iter().map(|entry| entry.learner.as_str()).collect();
-        assert_eq!(names[..names.len() - 1], algorithms::Config::NAMES);
-        assert_eq!(names[names.len() - 1], "crl-nce");
+    fn a_config_is_named_after_its_file() {
         let folder = tempfile::tempdir().unwrap();
         let variant = folder.path().join("warmer.toml");
         let text = "[algorithm]\nname = \"cmd1\"\ntemperature = 2.0\n";

@@ -1,4 +1,4 @@
-//! What a comparison's folder holds: one result per run, read from the tables of the runs.
+//! The contents of a comparison's folder: one result per run, read from the run's tables.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{agree, extraction, runs};
+use super::agreement::{agree, extraction, runs};
 use crate::algorithms;
 use crate::error::{Error, Result};
 use crate::evaluate::{Accuracy, LAST, OverTraining};
@@ -17,7 +17,7 @@ use crate::run::tables::{MOST_TASKS, evaluation_columns};
 use crate::run::{Conditions, RunConfig, folder, update_seconds};
 use crate::simulate::World;
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
     /// Its last update is done.
@@ -47,7 +47,7 @@ impl fmt::Display for Divergence {
 }
 
 impl Ending {
-    /// One word for tables.
+    /// One word, for tables.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -57,14 +57,14 @@ impl Ending {
     }
 }
 
-/// The names of what is measured, as the rows of a [`RunResult`] have it: `overall`, `stitched`,
-/// `mean_steps`, then `switches_0` and on, then `task_1` and `task_1_steps` and on.
+/// The names of the measures, in the order of the rows of a [`RunResult`]: `overall`, `stitched`,
+/// `mean_steps`, then `switches_0` and so on, then `task_1`, `task_1_steps` and so on.
 pub fn measures() -> Vec<String> {
     let short = |name: &String| name.trim_start_matches("evaluation/").replace("_success", "");
     columns().iter().map(short).collect()
 }
 
-/// The columns of every kind of evaluation, each once.
+/// The columns of all kinds of evaluations, without repetitions.
 fn columns() -> Vec<String> {
     let mut columns = evaluation_columns(1);
     let more = evaluation_columns(MOST_TASKS);
@@ -72,26 +72,26 @@ fn columns() -> Vec<String> {
     columns
 }
 
-/// The results of one run. What was not measured is not a number.
+/// The results of one run. What was not measured is NaN.
 #[derive(Debug, Clone)]
 pub struct RunResult {
     /// Its folder.
     pub folder: PathBuf,
     /// Its world.
     pub world: World,
-    /// The learner's name, or that of its config's file.
+    /// The learner's name, or that of its config file.
     pub algorithm: String,
-    /// How its policy was taken; none where the learner has no such choice.
+    /// How its policy was extracted; none if the learner has no choice of extraction.
     pub extraction: Option<String>,
     /// Its config.
     pub config: RunConfig,
-    /// What trained it; none where its folder does not say.
+    /// What trained it; none if its folder does not say.
     pub conditions: Option<Conditions>,
-    /// How it stands.
+    /// Whether it is complete.
     pub ending: Ending,
-    /// Seconds of its updates and evaluations, by its own clock.
+    /// Seconds of its updates and evaluations, as it recorded them.
     pub seconds: f64,
-    /// The final model by its policy, in the order of [`measures`].
+    /// The final model controlled by its policy, in the order of [`measures`].
     pub policy: Vec<f64>,
     /// The mean of the last three evaluations, in the same order.
     pub last_three: Vec<f64>,
@@ -99,9 +99,9 @@ pub struct RunResult {
     pub best: f64,
     /// The final model along the graph planner's waypoints.
     pub planner: Vec<f64>,
-    /// How right the final model's steps are, in the order of [`Accuracy::NAMES`].
+    /// How accurate the final model's steps are, in the order of [`Accuracy::NAMES`].
     pub accuracy: Vec<f64>,
-    /// Steps, and the policy there, for every evaluation.
+    /// For every evaluation, its step and the policy's results there.
     pub curve: Vec<(u64, Vec<f64>)>,
 }
 
@@ -144,18 +144,18 @@ impl RunResult {
         })
     }
 
-    /// What stands for the extraction in a table.
+    /// The word for the extraction in a table.
     pub fn extraction_word(&self) -> &str {
         self.extraction.as_deref().unwrap_or("own")
     }
 
-    /// World, learner and extraction: what seeds of one thing share.
-    pub(super) fn thing(&self) -> (World, &str, Option<&str>) {
+    /// World, learner and extraction, which seeds of one combination share.
+    pub(super) fn combination(&self) -> (World, &str, Option<&str>) {
         (self.world, &self.algorithm, self.extraction.as_deref())
     }
 }
 
-/// The accuracy of a complete run's final model; not numbers where it was not measured.
+/// The accuracy of a complete run's final model; NaN where it was not measured.
 fn measured_accuracy(path: &Path, steps: u64, complete: bool) -> Result<Vec<f64>> {
     let table = if path.exists() && complete { Some(ledger::read(path)?) } else { None };
     let last = table.as_ref().and_then(|table| table.rows.last());
@@ -168,7 +168,7 @@ fn measured_accuracy(path: &Path, steps: u64, complete: bool) -> Result<Vec<f64>
     Ok(Accuracy::NAMES.iter().map(|name| value(name).unwrap_or(f64::NAN)).collect())
 }
 
-/// The rows of an evaluation's table by step; none where there is no such table.
+/// The rows of an evaluation's table by step; none if there is no such table.
 fn table(path: &Path) -> Result<Vec<(u64, Vec<f64>)>> {
     if !path.exists() {
         return Ok(Vec::new());
@@ -187,7 +187,7 @@ fn table(path: &Path) -> Result<Vec<(u64, Vec<f64>)>> {
     Ok(table.rows.into_iter().map(row).collect())
 }
 
-/// The mean of each measure over the last three evaluations, of those that know it.
+/// The mean of each measure over those of the last three evaluations that have it.
 fn last_three(curve: &[(u64, Vec<f64>)]) -> Vec<f64> {
     let last = &curve[curve.len().saturating_sub(LAST)..];
     let mean = |index: usize| {
@@ -198,7 +198,7 @@ fn last_three(curve: &[(u64, Vec<f64>)]) -> Vec<f64> {
     (0..columns().len()).map(mean).collect()
 }
 
-/// Everything a comparison's folder holds.
+/// All results in a comparison's folder.
 #[derive(Debug, Clone)]
 pub struct Results {
     /// The runs by world, learner, extraction and seed.
@@ -235,7 +235,7 @@ impl Results {
         Ok(Self { runs })
     }
 
-    /// What trained the runs, and how many each.
+    /// What trained the runs, with the number of runs for each.
     pub fn conditions(&self) -> BTreeMap<&Conditions, usize> {
         let mut counts = BTreeMap::new();
         for conditions in self.runs.iter().filter_map(|run| run.conditions.as_ref()) {
@@ -244,7 +244,7 @@ impl Results {
         counts
     }
 
-    /// One line a run, as CSV; the clock has no part in it.
+    /// One line per run, as CSV, without timings.
     pub fn to_csv(&self) -> String {
         let names = measures();
         let planner: Vec<String> = names.iter().map(|name| format!("planner_{name}")).collect();
@@ -274,7 +274,7 @@ impl Results {
     }
 }
 
-/// A number in a CSV; empty where it is none.
+/// A number in a CSV file; empty if it is not finite.
 pub(super) fn field(value: f64) -> String {
     if value.is_finite() { value.to_string() } else { String::new() }
 }

@@ -1,5 +1,5 @@
-//! A sheet: the table of a benchmark as a file. Worlds, learners, their settings, and what others
-//! have published.
+//! A sheet: a benchmark's table as a file, with worlds, learners, their settings and published
+//! numbers.
 //!
 //! ```toml
 //! title = "Point mazes"
@@ -9,12 +9,12 @@
 //! seeds = 3
 //! planner = true
 //! one_recording = true
-//! [settings]              # of every run, as in a config
+//! [settings]              # for every run, as in a config
 //! train.steps = 100000
-//! [world.NAME]            # of the runs of one world, over these
-//! [learner.qrl]           # of the runs of one learner, over both
+//! [world.NAME]            # for one world, over these
+//! [learner.qrl]           # for one learner, over both
 //! algorithm.tolerance = 0.05
-//! [world.NAME.learner.qrl] # of one learner in one world, over all
+//! [world.NAME.learner.qrl] # for one learner in one world, over all
 //! [[published]]           # a column beside ours
 //! name = "OGBench"
 //! source = "Park et al. 2024"
@@ -28,7 +28,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-use super::plan::known_learners;
+use super::entry::known_learners;
 use crate::checkpoint::write_whole;
 use crate::error::{Error, Result};
 use crate::run::config::overlay;
@@ -41,55 +41,55 @@ const SHEET: &str = "sheet.toml";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sheet {
-    /// What the page is called.
+    /// The title of the page.
     pub title: String,
-    /// Sentences that stand before the tables: where data come from, what was spent.
+    /// Sentences above the tables: where the data come from, what the budget was.
     #[serde(default)]
     pub about: Vec<String>,
     /// The worlds.
     pub worlds: Vec<String>,
     /// The learners.
     pub algorithms: Vec<String>,
-    /// Seeds of each combination.
+    /// Seeds per combination.
     pub seeds: u64,
-    /// Whether final models are also measured with the graph planner.
+    /// Whether final models are also evaluated with the graph planner.
     #[serde(default)]
     pub planner: bool,
-    /// Whether all seeds learn from one recording, as from a benchmark's file.
+    /// Whether all seeds learn from one recording, as from the file of a benchmark.
     #[serde(default)]
     pub one_recording: bool,
-    /// Settings of every run, as in a config.
+    /// Settings for every run, as in a config.
     #[serde(default)]
     pub settings: Table,
-    /// Settings of the runs of one world.
+    /// Settings for one world.
     #[serde(default)]
     pub world: BTreeMap<String, OfWorld>,
-    /// Settings of the runs of one learner.
+    /// Settings for one learner.
     #[serde(default)]
     pub learner: BTreeMap<String, Table>,
-    /// What others have published.
+    /// Published numbers.
     #[serde(default)]
     pub published: Vec<Published>,
 }
 
-/// Settings of the runs of one world, of all of them and of single learners.
+/// Settings for one world: for all its runs and for single learners.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OfWorld {
-    /// Of every run, as in a config.
+    /// For every run, as in a config.
     #[serde(flatten)]
     pub settings: Table,
-    /// Of the runs of one learner.
+    /// For one learner.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub learner: BTreeMap<String, Table>,
 }
 
-/// Numbers that others have published, as they print them.
+/// Numbers that others have published, as printed there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// What the column is called.
+    /// The title of the column.
     pub name: String,
-    /// Who published it where.
+    /// Where it was published.
     pub source: String,
     /// How it was measured.
     pub protocol: String,
@@ -101,7 +101,7 @@ impl Sheet {
     /// Reads the sheet at `path`.
     ///
     /// # Errors
-    /// A file that cannot be read, and names that are not known.
+    /// A file that cannot be read, or unknown names.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             Error::input(format!("cannot read the sheet: {error}"))
@@ -180,7 +180,7 @@ impl Sheet {
 }
 
 impl Published {
-    /// What was published of a learner in a world.
+    /// The published number for a learner in a world.
     pub fn cell(&self, world: World, learner: &str) -> Option<&str> {
         self.success.get(world.name())?.get(learner).map(String::as_str)
     }
@@ -212,7 +212,7 @@ mod tests {
         success.pointmaze-medium-navigate = { qrl = '82 ± 5' }";
 
     #[test]
-    fn settings_of_a_learner_stand_over_those_of_its_world_and_its_own_there_over_all() {
+    fn settings_for_a_learner_override_those_for_its_world_and_those_for_both_override_all() {
         let sheet = Sheet::parse(SHEET).unwrap();
         let worlds: Vec<World> = sheet.worlds.iter().map(|name| name.parse().unwrap()).collect();
         let settings = |world, name: &str| sheet.config(world, name).unwrap().parse::<Table>();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_not_known_are_refused() {
+    fn unknown_names_are_refused() {
         for (from, to, wanted) in [
             ("seeds = 3", "sedes = 3", "not a sheet: unknown field `sedes`"),
             ("'gcbc'", "'gcb'", "unknown algorithm `gcb`"),

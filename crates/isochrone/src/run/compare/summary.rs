@@ -1,4 +1,4 @@
-//! Runs of one thing together: what their seeds come to, at the end and along the way.
+//! Summaries over the seeds of each combination, at the end and during training.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,35 +16,35 @@ use crate::simulate::World;
 pub struct Row {
     /// The world.
     pub world: World,
-    /// The learner's name, or that of its config's file.
+    /// The learner's name, or that of its config file.
     pub algorithm: String,
-    /// How its policy was taken; `own` where the learner has no such choice.
+    /// How its policy was extracted; `own` if the learner has no choice of extraction.
     pub extraction: String,
-    /// Seeds that were begun.
+    /// Seeds that were started.
     pub seeds: Vec<u64>,
-    /// How many are complete: those that everything below is of.
+    /// How many are complete; everything below is about these.
     pub complete: usize,
-    /// Each measure of [`measures`] by name, where the world has it.
+    /// Each measure of [`measures`] by name, if the world has it.
     pub policy: BTreeMap<String, OverSeeds>,
-    /// The same as means of the last three evaluations.
+    /// The same for the means of the last three evaluations.
     pub last_three: BTreeMap<String, OverSeeds>,
     /// The best overall success of all evaluations.
     pub best: Option<OverSeeds>,
-    /// The final model along the graph planner's waypoints, where it was measured.
+    /// The final model along the graph planner's waypoints, if that was measured.
     pub planner: BTreeMap<String, OverSeeds>,
-    /// How right the final model's steps are: each of [`Accuracy::NAMES`] where it was measured.
+    /// How accurate the final model's steps are: each of [`Accuracy::NAMES`] that was measured.
     pub accuracy: BTreeMap<String, OverSeeds>,
-    /// Seconds of a run.
+    /// Seconds per run.
     pub seconds: Option<f64>,
-    /// Updates of a run.
+    /// Updates per run.
     pub updates: u64,
-    /// How many recordings and how many sets of start and goal pairs the seeds have among them.
+    /// How many different recordings and sets of start and goal pairs the seeds have.
     pub drawn: [usize; 2],
-    /// Where its runs' updates ran, each place once; empty where it is not known.
+    /// Where the updates of its runs were made; empty if unknown.
     pub places: BTreeSet<String>,
-    /// Rows of a batch.
+    /// Rows per batch.
     pub batch_size: usize,
-    /// Where the config departs from the learner's defaults, as `key = value`.
+    /// Where the config differs from the learner's defaults, as `key = value`.
     pub departures: Vec<String>,
     /// Seeds that are not complete, and why.
     pub problems: Vec<String>,
@@ -80,12 +80,12 @@ impl Row {
     }
 }
 
-/// How many different seeds the configs of `runs` name.
+/// How many different seeds the configs of `runs` have.
 fn distinct(runs: &[RunResult], seed: impl Fn(&RunConfig) -> u64) -> usize {
     runs.iter().map(|run| seed(&run.config)).collect::<BTreeSet<u64>>().len()
 }
 
-/// What each measure comes to over runs.
+/// Each measure summarized over runs.
 fn by_name<'r>(
     runs: &[&'r RunResult],
     names: impl IntoIterator<Item = impl Into<String>>,
@@ -108,12 +108,12 @@ fn problem(run: &RunResult) -> Option<String> {
         Ending::Complete => None,
         Ending::Diverged(divergence) => Some(format!("seed {seed} diverged: {divergence}")),
         Ending::Stopped => {
-            Some(format!("seed {seed} is not complete; the same command goes on with it"))
+            Some(format!("seed {seed} is not complete; the same command resumes it"))
         }
     }
 }
 
-/// Where `config` departs from its learner's defaults, apart from what a table says anyway.
+/// Where `config` differs from its learner's defaults, except for what tables show anyway.
 fn departures(config: &RunConfig) -> Result<Vec<String>> {
     let name = format!("algorithm.name=\"{}\"", config.algorithm.name());
     let usual = RunConfig::parse("", &[name])?;
@@ -130,25 +130,25 @@ fn departures(config: &RunConfig) -> Result<Vec<String>> {
     Ok(keys.iter().filter_map(value).collect())
 }
 
-/// The learning curve of a row: what its complete seeds come to at every evaluation.
+/// The learning curve of a row: the results of its complete seeds at every evaluation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Curve {
     /// The world.
     pub world: World,
-    /// The learner's name, or that of its config's file.
+    /// The learner's name, or that of its config file.
     pub algorithm: String,
-    /// How its policy was taken.
+    /// How its policy was extracted.
     pub extraction: String,
     /// The updates at which success was measured.
     pub steps: Vec<u64>,
     /// The overall success of each seed at each of them.
     pub overall: Vec<Vec<f64>>,
-    /// The success on stitched tasks; not a number where the world knows none.
+    /// The success on stitched tasks; NaN if the world has none.
     pub stitched: Vec<Vec<f64>>,
 }
 
 impl Curve {
-    /// None where no seed is complete.
+    /// None if no seed is complete.
     fn of(runs: &[RunResult]) -> Option<Self> {
         let complete = || runs.iter().filter(|run| run.ending == Ending::Complete);
         let first = complete().next()?;
@@ -167,23 +167,23 @@ impl Curve {
     }
 }
 
-/// One learner over all worlds: every world weighs as its seeds, resampled within worlds.
+/// One learner over all worlds: each world is weighted by its seeds and resampled on its own.
 #[derive(Debug, Clone, Serialize)]
 pub struct Pooled {
-    /// The learner's name, or that of its config's file.
+    /// The learner's name, or that of its config file.
     pub algorithm: String,
-    /// How its policy was taken.
+    /// How its policy was extracted.
     pub extraction: String,
     /// The overall success.
     pub overall: OverSeeds,
 }
 
 impl Results {
-    fn things(&self) -> impl Iterator<Item = &[RunResult]> {
-        self.runs.chunk_by(|one, other| one.thing() == other.thing())
+    fn combinations(&self) -> impl Iterator<Item = &[RunResult]> {
+        self.runs.chunk_by(|one, other| one.combination() == other.combination())
     }
 
-    /// The worlds, each once.
+    /// The worlds, without repetitions.
     pub fn worlds(&self) -> Vec<World> {
         let mut worlds: Vec<World> = self.runs.iter().map(|run| run.world).collect();
         worlds.dedup();
@@ -195,20 +195,21 @@ impl Results {
     /// # Errors
     /// A config that cannot be written as TOML.
     pub fn rows(&self) -> Result<Vec<Row>> {
-        self.things().map(Row::of).collect()
+        self.combinations().map(Row::of).collect()
     }
 
-    /// One curve for each row with a complete seed.
+    /// One curve for each row that has a complete seed.
     pub fn curves(&self) -> Vec<Curve> {
-        self.things().filter_map(Curve::of).collect()
+        self.combinations().filter_map(Curve::of).collect()
     }
 
-    /// The learners that have a complete seed in each of several worlds; empty with one world.
+    /// The learners that have a complete seed in every world; empty if there is only one world.
     pub fn pooled(&self) -> Vec<Pooled> {
         let worlds = self.worlds();
         let Some(first) = worlds.first().filter(|_| worlds.len() > 1) else { return Vec::new() };
         let success = |world: World, name: &str, extraction: Option<&str>| -> Vec<f64> {
-            let same = self.runs.iter().filter(|run| run.thing() == (world, name, extraction));
+            let same =
+                self.runs.iter().filter(|run| run.combination() == (world, name, extraction));
             let rates = same.map(|run| match world {
                 World::Maze(_) => run.last_three[0],
                 _ => run.policy[0],
@@ -216,7 +217,7 @@ impl Results {
             rates.filter(|value| value.is_finite()).collect()
         };
         let pool = |runs: &[RunResult]| {
-            let (_, name, extraction) = runs[0].thing();
+            let (_, name, extraction) = runs[0].combination();
             let strata: Vec<Vec<f64>> =
                 worlds.iter().map(|world| success(*world, name, extraction)).collect();
             if strata.iter().any(Vec::is_empty) {
@@ -229,7 +230,7 @@ impl Results {
                 overall: OverSeeds::of_strata(&strata)?,
             })
         };
-        self.things().filter(|runs| runs[0].world == *first).filter_map(pool).collect()
+        self.combinations().filter(|runs| runs[0].world == *first).filter_map(pool).collect()
     }
 
     /// One line for each evaluation of each row, as CSV.

@@ -1,6 +1,6 @@
-//! The runs of a comparison, one per thread: for small networks that wastes least. On a GPU the
-//! updates of all of them run side by side, seeds of one thing that learn from one recording as one,
-//! and each thread evaluates its own run.
+//! Executes the runs of a comparison, one per thread, which is most efficient for small networks. On
+//! a GPU the updates of all runs are made side by side, those of seeds of one combination that learn
+//! from one recording together, and each thread evaluates its own run.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,15 +19,15 @@ use crate::run::tables::{evaluation_columns, evaluation_row};
 use crate::run::{Conditions, Observer, RunConfig, Source, execute, folder, open_model, tasks};
 use crate::simulate::Referee;
 
-/// Who watches a comparison: told of every run, and says when to stop.
+/// Watches a comparison: is told about every run and says when to stop.
 pub trait Watch: Sync {
-    /// A run begins or goes on: its own observer, dropped when it has ended, well or not.
+    /// A run starts or resumes: returns its observer, which is dropped when the run ends or fails.
     fn begins(&self, job: &Job) -> Box<dyn Observer>;
     /// A signal that asks to stop.
     fn signal(&self) -> Option<i32>;
 }
 
-/// A run that did not end well.
+/// A run that failed.
 #[derive(Debug)]
 pub struct Failure {
     /// Its folder.
@@ -37,16 +37,16 @@ pub struct Failure {
 }
 
 impl Job {
-    /// Whether its last update is done; what cannot be read is not complete.
+    /// Whether its last update is done; a run that cannot be read is not complete.
     pub fn is_complete(&self) -> bool {
         folder::is_complete(&self.config, &self.folder).unwrap_or(false)
     }
 }
 
 impl Plan {
-    /// Brings every run to its end, as many at a time as the conditions have threads and with one
-    /// thread each, or more where there are fewer runs; a failing run does not stop the others.
-    /// Returns the runs that failed, in the order of the plan.
+    /// Completes every run: as many at a time as there are threads, with one thread each, or more if
+    /// there are fewer runs. A run that fails does not stop the others. Returns the runs that failed,
+    /// in the order of the plan.
     pub fn execute(
         &self,
         conditions: &Conditions,
@@ -92,8 +92,8 @@ impl Plan {
         failures.into_iter().map(|(_, failure)| failure).collect()
     }
 
-    /// The places of runs that go on as one: on a GPU seeds of one thing and one recording, else each
-    /// alone.
+    /// The indices of runs that are trained together: on a GPU the seeds of one combination and one
+    /// recording, else each run alone.
     fn bundles(&self, together: bool) -> Vec<Vec<usize>> {
         let mut found: Vec<Vec<usize>> = Vec::new();
         for (at, job) in self.jobs.iter().enumerate() {
@@ -133,8 +133,8 @@ impl Plan {
         self.measure_accuracy(&job.config, source, &job.folder)
     }
 
-    /// Measures how right the steps of a run's final model are, once. Nothing is written where the
-    /// world has no referee, the model no distance, or the model itself was not brought along.
+    /// Measures once how accurate the steps of a run's final model are. Nothing is written if the
+    /// world has no referee, the model has no distance, or its file is missing.
     fn measure_accuracy(&self, config: &RunConfig, source: &Source, folder: &Path) -> Result<()> {
         let path = folder.join(ACCURACY);
         let measured = path.exists() && !ledger::read(&path)?.rows.is_empty();
@@ -151,8 +151,8 @@ impl Plan {
         ledger.sync()
     }
 
-    /// Exact steps between recorded states, solved once for all runs of a recording; none where the
-    /// world has no referee. There are no more goals than tasks.
+    /// Exact steps between recorded states, computed once for all runs of a recording; none if the
+    /// world has no referee. There are at most as many goals as tasks.
     fn exact_steps(
         &self,
         config: &RunConfig,
@@ -175,8 +175,8 @@ impl Plan {
     }
 }
 
-/// The threads of one run. Episodes and graphs ask for threads at every step, and runs that all asked
-/// one pool would wait for each other.
+/// The threads of one run. Episodes and graphs use threads at every step, and runs that shared a pool
+/// would wait for each other.
 fn own_pool(threads: usize) -> Result<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().map_err(|error| {
         Error::memory(format!("cannot start the threads of a run: {error}"))
@@ -184,9 +184,9 @@ fn own_pool(threads: usize) -> Result<rayon::ThreadPool> {
     })
 }
 
-/// Measures the final model of a run along the graph planner's waypoints, once.
+/// Measures once how the final model of a run does along the graph planner's waypoints.
 ///
-/// A model that no graph can be made of leaves an empty row.
+/// A model from which no graph can be built gets an empty row.
 fn measure_planner(config: &RunConfig, source: &Source, folder: &Path) -> Result<()> {
     let path = folder.join(PLANNER);
     if path.exists() && !ledger::read(&path)?.rows.is_empty() {
@@ -213,7 +213,7 @@ fn measure_planner(config: &RunConfig, source: &Source, folder: &Path) -> Result
 }
 
 impl Divergence {
-    /// Writes down where a run diverged, or removes an older note where it no longer does.
+    /// Records where a run diverged, or removes an older record if it no longer does.
     fn keep(path: &Path, error: Option<&Error>) -> Result<()> {
         if let Some(Error::Diverged { step, metric, value }) = error {
             let note = Self { step: *step, metric: metric.clone(), value: *value };
