@@ -1,58 +1,58 @@
-//! The one `Error`: what the user must mend, and where.
+//! The one `Error`: what the user should fix, and where.
 //!
-//! Variants are named by the remedy, not by the module that noticed. The text of an error is one
-//! line: lower case, values in backticks, the path last, then a hint that says the way out.
+//! Variants are named by the remedy, not by the module that found the problem. The text of an error
+//! is one line: lower case, values in backticks, the path last, then a hint that says what to do.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The result of everything that can fail because of a user's file, config or machine.
+/// The result of anything that can fail because of a user's file, config or machine.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, by what the user must mend; the exit code stands beside each variant.
+/// What went wrong, by what the user should fix; each variant has its exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file, config or argument is not what it must be. Exit code 2.
+    /// A file, config or argument is not as expected. Exit code 2.
     #[error("{0}")]
     Input(Complaint),
     /// A number stopped being finite while training. Exit code 3.
     #[error(
-        "`{metric}` became `{value}` at step {step}; the last finite checkpoint stays; \
+        "`{metric}` became `{value}` at step {step}; the last finite checkpoint is kept; \
          hint: lower `algorithm.optimizer.learning_rate` or look for outliers in the data"
     )]
     Diverged {
-        /// The update at which it was seen.
+        /// The update at which it was found.
         step: u64,
         /// The metric or tensor that is not finite.
         metric: String,
         /// Its value.
         value: f64,
     },
-    /// The disk refused a read or a write. Exit code 4.
+    /// Disk I/O failed. Exit code 4.
     #[error("cannot {action} `{}`: {source}; hint: free space or choose another folder with `--out`", path.display())]
     Disk {
         /// What was tried, as a verb: `write`, `rename`, `lock`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The plan needs more memory than there is. Exit code 5.
+    /// There is not enough memory. Exit code 5.
     #[error("{0}")]
     Memory(Complaint),
-    /// The data are not those the run began with. Exit code 6.
+    /// The data are not the same as when the run began. Exit code 6.
     #[error("{0}")]
     Changed(Complaint),
-    /// Another process works in this folder. Exit code 7.
+    /// Another process is using the folder. Exit code 7.
     #[error("{0}")]
     Busy(Complaint),
-    /// A signal asked to stop; the work is saved. Exit code 128 + signal.
+    /// Stopped by a signal; the run is saved. Exit code 128 + signal.
     #[error("stopped by signal {0}; the run is saved")]
     Interrupted(i32),
 }
 
-/// One line of complaint: what is wrong, in which file, and the way out.
+/// One line: what is wrong, in which file, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complaint {
     /// What is wrong: lower case, values in backticks, expected and found.
@@ -88,7 +88,7 @@ impl Error {
         Self::Input(Complaint::new(what))
     }
 
-    /// The data changed under a run.
+    /// The data changed during a run.
     pub fn changed(what: impl Into<String>) -> Self {
         Self::Changed(Complaint::new(what))
     }
@@ -98,17 +98,17 @@ impl Error {
         Self::Busy(Complaint::new(what))
     }
 
-    /// More memory is needed than there is.
+    /// There is not enough memory.
     pub fn memory(what: impl Into<String>) -> Self {
         Self::Memory(Complaint::new(what))
     }
 
-    /// The system refused `action` on `path`.
+    /// The system could not `action` the file or folder at `path`.
     pub fn disk(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Disk { action, path: path.into(), source }
     }
 
-    /// Adds the file the complaint is about, unless one is named already.
+    /// Adds the file that the error is about, unless one is named already.
     #[must_use]
     pub fn in_file(mut self, path: &Path) -> Self {
         if let Some(complaint) = self.complaint()
@@ -119,7 +119,7 @@ impl Error {
         self
     }
 
-    /// Adds the way out.
+    /// Adds what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         if let Some(complaint) = self.complaint() {

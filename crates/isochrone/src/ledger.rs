@@ -1,9 +1,9 @@
-//! A table that only grows: one CSV line a row, `step` first.
+//! A table that only grows: one CSV line per row, with `step` as the first column.
 //!
-//! A run that resumes at step k keeps the rows with step ≤ k and writes the others again, so that
-//! the file ends with the same bytes as one that was never stopped. A number is written in the
-//! fewest digits that read back as the same 32-bit number where it is one, else as the same 64-bit
-//! number; one that is not a number is left empty.
+//! A run that is resumed at step k keeps the rows with step ≤ k and writes the others again, so that
+//! the file has the same bytes as that of an uninterrupted run. A number is written with the fewest
+//! digits that read back as the same 32-bit number if it is one, else as the same 64-bit number; NaN
+//! is left empty.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -27,13 +27,13 @@ pub struct Ledger {
 impl Ledger {
     /// Opens or creates the table with `columns` after the `step`.
     ///
-    /// Without `resume_step` the table begins with no rows. With it, rows of later steps and a
-    /// torn last line are cut away; call [`Ledger::sync`] before the checkpoint of a step is
-    /// saved, and the rows up to that step are there.
+    /// Without `resume_step` the table starts empty. With it, rows of later steps and an incomplete
+    /// last line are removed; call [`Ledger::sync`] before the checkpoint of a step is saved, so that
+    /// the rows up to that step are there.
     ///
     /// # Errors
-    /// [`Error::Input`] where the file has other columns, a row up to `resume_step` cannot be
-    /// read, or there is none to resume; [`Error::Disk`] where the system refuses.
+    /// [`Error::Input`] if the file has other columns, or if rows up to `resume_step` are missing or
+    /// cannot be read; [`Error::Disk`] if disk I/O fails.
     pub fn open(path: &Path, columns: &[String], resume_step: Option<u64>) -> Result<Self> {
         let header = header_line(columns)?;
         let disk = |error| Error::disk("open", path, error);
@@ -45,9 +45,9 @@ impl Ledger {
         let kept = match (fresh, resume_step) {
             (true, None) => Kept { length: 0, last_step: None },
             (true, Some(step)) => {
-                return Err(Error::input(format!("no rows up to step {step} to go on from"))
+                return Err(Error::input(format!("no rows up to step {step} to resume from"))
                     .in_file(path)
-                    .hint("put the file back or begin in another folder"));
+                    .hint("restore the file or start in another folder"));
             }
             (false, _) => {
                 let rows = body(&text, &header).map_err(|error| error.in_file(path))?;
@@ -73,11 +73,11 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Adds a row. A value that is not a number leaves its field empty.
+    /// Adds a row. NaN leaves its field empty.
     ///
     /// # Errors
-    /// [`Error::Disk`] where the system refuses, and then the file is as before;
-    /// [`Error::Input`] where the row has another number of values or an earlier step.
+    /// [`Error::Disk`] if disk I/O fails, which leaves the file as it was; [`Error::Input`] if the row
+    /// has another number of values or an earlier step.
     pub fn append(&mut self, step: u64, values: &[f64]) -> Result<()> {
         if values.len() != self.columns {
             let (found, expected) = (values.len(), self.columns);
@@ -100,17 +100,17 @@ impl Ledger {
         Ok(())
     }
 
-    /// Returns when all rows are on the disk.
+    /// Returns when all rows are on disk.
     ///
     /// # Errors
-    /// [`Error::Disk`] where the system refuses.
+    /// [`Error::Disk`] if disk I/O fails.
     pub fn sync(&self) -> Result<()> {
         self.file.sync_all().map_err(|error| Error::disk("sync", &self.path, error))
     }
 
     fn add(&mut self, line: &str) -> Result<()> {
         if let Err(error) = self.file.write_all(line.as_bytes()) {
-            // What was written of the line goes again; a line left torn is cut when resuming.
+            // Remove what was written of the line; if that fails too, it is removed when resuming.
             self.cut().ok();
             return Err(Error::disk("write", &self.path, error));
         }
@@ -146,11 +146,11 @@ fn body<'a>(text: &'a [u8], header: &str) -> Result<&'a [u8]> {
         let found =
             String::from_utf8_lossy(&found[..found.len().min(200)]).escape_debug().to_string();
         Error::input(format!("the columns are `{found}`, expected `{}`", header.trim_end()))
-            .hint("begin in another folder")
+            .hint("start in another folder")
     })
 }
 
-/// What stays of a table's rows.
+/// The rows of a table that are kept.
 struct Kept {
     length: usize,
     last_step: Option<u64>,
@@ -166,10 +166,10 @@ impl Kept {
             let row = parse(line, columns);
             match (row.filter(|row| row.0 <= step && Some(row.0) >= kept.last_step), cut) {
                 (Some(row), None) => kept = Self { length, last_step: Some(row.0) },
-                // Rows up to the step were on the disk, in order, before its checkpoint was.
+                // Rows up to the step were on disk, in order, before its checkpoint was.
                 (Some(_), Some(line)) => {
-                    return Err(Error::input(format!("line {line} is torn or out of order"))
-                        .hint("restore the file or begin in another folder"));
+                    return Err(Error::input(format!("line {line} is incomplete or out of order"))
+                        .hint("restore the file or start in another folder"));
                 }
                 (None, _) => cut = cut.or(Some(index + 2)),
             }
@@ -225,8 +225,8 @@ impl Table {
 /// Reads a table, also one to which rows are still added: a torn last line is left out.
 ///
 /// # Errors
-/// [`Error::Input`] with the line that is no row of the table; [`Error::Disk`] where the file
-/// cannot be read.
+/// [`Error::Input`] with the line that is not a row of the table; [`Error::Disk`] if the file cannot
+/// be read.
 pub fn read(path: &Path) -> Result<Table> {
     let text = read_plain(path)?;
     table(&text).map_err(|error| error.in_file(path))
@@ -244,7 +244,7 @@ fn table(text: &[u8]) -> Result<Table> {
     let mut rows = Vec::new();
     for (index, line) in lines.enumerate() {
         let (step, values) = parse(line, columns.len() - 1).ok_or_else(|| {
-            Error::input(format!("line {} is no row of {} numbers", index + 2, columns.len()))
+            Error::input(format!("line {} is not a row of {} numbers", index + 2, columns.len()))
         })?;
         rows.push(std::iter::once(step as f64).chain(values).collect());
     }
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_step_to_resume_the_table_begins_anew() {
+    fn without_a_step_to_resume_from_the_table_starts_empty() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("metrics.csv");
         let header = "step,training/critic/loss,multiplier\n";
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn other_columns_lost_rows_and_disorder_are_refused_and_nothing_is_cut() {
+    fn other_columns_lost_rows_and_disorder_are_refused_and_the_file_is_kept() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("metrics.csv");
         let refused = |text: &str, resume: Option<u64>, expected: &str| {
@@ -363,8 +363,8 @@ mod tests {
         refused("notes of mine", None, "the columns are `notes of mine`");
         refused("", Some(3), "no rows up to step 3");
         let header = "step,training/critic/loss,multiplier\n";
-        refused(&format!("{header}0,1,2\n1,x,2\n2,1,2\n"), Some(2), "line 3 is torn or out");
-        refused(&format!("{header}0,1,2\n9,1,2\n2,1,2\n"), Some(2), "line 3 is torn or out");
+        refused(&format!("{header}0,1,2\n1,x,2\n2,1,2\n"), Some(2), "line 3 is incomplete or out");
+        refused(&format!("{header}0,1,2\n9,1,2\n2,1,2\n"), Some(2), "line 3 is incomplete or out");
         std::fs::remove_file(&path).unwrap();
         assert!(Ledger::open(&path, &columns(), Some(3)).is_err());
         assert!(!path.exists());
@@ -385,7 +385,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_full_disk_is_an_error_of_the_disk() {
+    fn a_full_disk_is_a_disk_error() {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let path = PathBuf::from("/dev/full");
         let mut ledger = Ledger { path, file, length: 0, columns: 1, last_step: None };

@@ -1,8 +1,8 @@
-//! The directory of a zip file, read strictly: what stands in it, where, and how large.
+//! The directory of a zip file, read strictly: its entries, where they are, and their sizes.
 //!
-//! The end record must close the file, the directory must lie right before it, every entry must
-//! agree with its own local header, and no size may be beyond what its packed bytes can hold.
-//! Inflating and checksums are the `zip` crate's, which is shown one entry at a time.
+//! The end record must close the file, the directory must come right before it, every entry must
+//! agree with its own local header, and no size may exceed what its packed bytes can hold.
+//! The `zip` crate inflates and verifies checksums, one entry at a time.
 //! Source: PKWARE, "APPNOTE.TXT — .ZIP file format specification", 4.3 and 4.5.3.
 
 use std::cell::Cell;
@@ -18,15 +18,15 @@ use super::files::open_file;
 use super::npy::CONVERT;
 use crate::error::{Error, Result};
 
-/// Most entries looked at.
+/// The most entries that are read.
 const MOST_ENTRIES: u64 = 1_000;
-/// Largest directory read, in bytes.
+/// The largest directory that is read, in bytes.
 const LARGEST_DIRECTORY: u64 = 1 << 20;
-/// Deflate makes at most 1,032 bytes of one.
+/// Deflate expands one byte to at most 1,032.
 const DEFLATE_LIMIT: u64 = 1_032;
-/// Above this many bytes an entry may not be packed tighter than `SUSPECT_RATIO`.
+/// Entries larger than this many bytes may not be compressed by more than `SUSPECT_RATIO`.
 const SUSPECT_SIZE: u64 = 64 << 20;
-/// Recorded numbers pack a few times; only a bomb, or constants, hundreds of times.
+/// Recorded values compress a few times; only a zip bomb, or constants, hundreds of times.
 const SUSPECT_RATIO: u64 = 100;
 
 const END_SIZE: usize = 22;
@@ -37,7 +37,7 @@ const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
 const ENCRYPTED: u16 = 1;
 
-/// A zip file whose directory was read and found sound.
+/// A zip file whose directory was read and is consistent.
 #[derive(Debug)]
 pub(super) struct Archive<R> {
     file: R,
@@ -77,17 +77,17 @@ impl<R: Read + Seek> Archive<R> {
         Ok(Self { file, entries: entries.into(), directory_start: directory.start })
     }
 
-    /// The same archive by another handle of its file.
+    /// The same archive, read through another handle to its file.
     pub(super) fn again(&self, file: R) -> Self {
         Self { file, entries: Arc::clone(&self.entries), directory_start: self.directory_start }
     }
 
-    /// What stands in the archive.
+    /// The entries of the archive.
     pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Reads entry `index` through `take`, bounded by its claimed size and checked at its end.
+    /// Reads entry `index` through `take`, limited to its claimed size and verified at its end.
     pub(super) fn read<T>(
         &mut self,
         index: usize,
@@ -117,7 +117,7 @@ impl<R: Read + Seek> Archive<R> {
         }
     }
 
-    /// Where the bytes of entry `index` begin, where they are not packed.
+    /// Where the bytes of entry `index` begin, if they are not packed.
     pub(super) fn plain_start(&mut self, index: usize) -> Result<Option<u64>> {
         let entry = &self.entries[index];
         if entry.method != STORED {
@@ -126,13 +126,13 @@ impl<R: Read + Seek> Archive<R> {
         entry.data_start(&mut self.file).map(Some)
     }
 
-    /// Compares every entry with its own header, so that a damaged name is no other key.
+    /// Compares every entry with its own header, so that a damaged name is not taken for another key.
     pub(super) fn check_headers(&mut self) -> Result<()> {
         self.entries.iter().try_for_each(|entry| entry.data_start(&mut self.file).map(drop))
     }
 }
 
-/// A file that ends once it is over: the `zip` crate reads whatever is left of an entry in the end.
+/// A file that can be ended early: the `zip` crate reads the rest of an entry when it is dropped.
 struct Until<'a, R> {
     file: &'a mut R,
     over: &'a Cell<bool>,
@@ -156,7 +156,7 @@ fn bytes_at(file: &mut (impl Read + Seek), start: u64, size: u64) -> Result<Vec<
     Ok(bytes)
 }
 
-/// Numbers taken from the front of a record, little end first.
+/// Numbers read from the front of a record, little-endian.
 struct Fields<'a> {
     rest: &'a [u8],
 }
@@ -188,7 +188,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Where the directory lies.
+/// Where the directory is.
 struct Directory {
     start: u64,
     size: u64,
@@ -212,7 +212,7 @@ impl Directory {
             return Self::find_large(file, end);
         }
         if (disk, directory_disk) != (0, 0) || here != entries {
-            return Err(Error::input("the zip file is one of several parts"));
+            return Err(Error::input("the zip file is split into several parts"));
         }
         Self { start, size: length, entries: u64::from(entries) }.check(end)
     }
@@ -260,7 +260,7 @@ fn closes_file(tail: &[u8]) -> bool {
     tail.starts_with(b"PK\x05\x06") && tail.len() == END_SIZE + comment
 }
 
-/// Says what a file is that is no zip, where its first bytes tell.
+/// Says what a file that is not a zip file is, if its first bytes show it.
 fn not_an_archive(file: &mut (impl Read + Seek)) -> Error {
     let mut first = [0; 6];
     let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read(&mut first)).unwrap_or(0);
@@ -283,14 +283,14 @@ fn parse_directory(bytes: &[u8], count: u64) -> Result<Vec<Entry>> {
     for _ in 0..count {
         let entry = Entry::parse(&mut fields)?;
         if entries.iter().any(|earlier| earlier.name == entry.name) {
-            return Err(Error::input(format!("`{}` stands twice", entry.name)));
+            return Err(Error::input(format!("`{}` occurs twice", entry.name)));
         }
         entries.push(entry);
     }
     if fields.rest.is_empty() {
         return Ok(entries);
     }
-    Err(damaged(format!("the zip directory goes on after its {count} entries")))
+    Err(damaged(format!("the zip directory has more than its {count} entries")))
 }
 
 impl Entry {
@@ -346,7 +346,7 @@ impl Entry {
         let found = String::from_utf8_lossy(&found).escape_debug().to_string();
         if (flags, method, &found) != (self.flags, self.method, &self.name) {
             return Err(damaged(format!(
-                "`{}` is described in two ways in the zip file",
+                "the directory of the zip file and the header of `{}` disagree",
                 self.name
             )));
         }
@@ -362,25 +362,27 @@ impl Entry {
             STORED => size == packed,
             DEFLATED => *size <= packed.saturating_mul(DEFLATE_LIMIT),
             other => {
-                return Err(Error::input(format!("`{name}` is packed by method `{other}`"))
-                    .hint("save it with `numpy.savez` or `numpy.savez_compressed`"));
+                return Err(Error::input(format!(
+                    "`{name}` is compressed by the unsupported method `{other}`"
+                ))
+                .hint("save it with `numpy.savez` or `numpy.savez_compressed`"));
             }
         };
         if !possible {
             return Err(damaged(format!(
-                "`{name}` claims {size} bytes, more or less than its {packed} packed bytes hold"
+                "`{name}` claims {size} bytes, which its {packed} packed bytes cannot hold"
             )));
         }
         if *size > SUSPECT_SIZE && *size > packed.saturating_mul(SUSPECT_RATIO) {
             return Err(Error::input(format!(
-                "`{name}` unpacks {packed} bytes to {size}, more than {SUSPECT_RATIO} times"
+                "`{name}` unpacks {packed} bytes to {size}, more than {SUSPECT_RATIO} times as many"
             ))
-            .hint("if the file is honest, save it unpacked with `numpy.savez`"));
+            .hint("if this is intended, save it uncompressed with `numpy.savez`"));
         }
         Ok(())
     }
 
-    /// A local header without name or sizes, which are given to the `zip` crate apart.
+    /// A local header without name and sizes, which the `zip` crate is given separately.
     fn plain_header(&self) -> Vec<u8> {
         const SIZES_ELSEWHERE: u16 = 8;
         let mut header = b"PK\x03\x04".to_vec();

@@ -1,4 +1,4 @@
-//! Any arrays of numbers from an npz file in memory, by name, with all their digits.
+//! Numeric arrays of any shape from an npz file in memory, by name, in double precision.
 
 use std::io::Cursor;
 
@@ -6,25 +6,25 @@ use super::archive::Archive;
 use super::npy;
 use crate::error::{Error, Result};
 
-/// The arrays of an npz file; each is unpacked when it is asked for.
+/// The arrays of an npz file; each is unpacked on request.
 pub struct Arrays<'a> {
     archive: Archive<Cursor<&'a [u8]>>,
 }
 
-/// One array: its sides and its numbers, the last side running fastest.
+/// One array: its shape and its values in C order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
-    /// The length of each side; none for a single number.
+    /// The length of each dimension; empty for a scalar.
     pub shape: Vec<usize>,
-    /// The numbers.
+    /// The values.
     pub values: Vec<f64>,
 }
 
 impl<'a> Arrays<'a> {
-    /// Opens an npz file that stands in `bytes`.
+    /// Opens the npz file in `bytes`.
     ///
     /// # Errors
-    /// The bytes are no sound zip file.
+    /// The bytes are not a valid zip file.
     pub fn open(bytes: &'a [u8]) -> Result<Self> {
         Ok(Self { archive: Archive::new(Cursor::new(bytes))? })
     }
@@ -37,7 +37,7 @@ impl<'a> Arrays<'a> {
     /// The array called `name`.
     ///
     /// # Errors
-    /// There is none, or it is damaged, or it holds something else than numbers.
+    /// There is none, or it is damaged, or it is not numeric.
     pub fn get(&mut self, name: &str) -> Result<Array> {
         let place = self
             .archive
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrays_of_any_number_of_sides_are_read_with_all_digits() {
+    fn arrays_of_any_shape_are_read_in_double_precision() {
         let bytes = include_bytes!("../../tests/fixtures/float64.npz");
         let mut arrays = Arrays::open(bytes).unwrap();
         assert!(arrays.names().any(|name| name == "states"));

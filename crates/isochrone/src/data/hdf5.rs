@@ -129,7 +129,7 @@ impl Hdf5 {
         let bytes = rows.checked_mul(size).and_then(|count| count.checked_mul(4));
         let bytes = bytes.filter(|&bytes| bytes as u64 <= self.largest).ok_or_else(|| {
             Error::input(format!("`{key}` claims {rows} rows of {size}, more than the file packs"))
-                .hint("if the file is honest, save it unpacked")
+                .hint("if this is intended, save it uncompressed")
         })?;
         let mut values = memory::zeros(bytes / 4, key)?;
         if chunks::fill(array, key, &mut values, size)? {

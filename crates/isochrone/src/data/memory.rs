@@ -1,4 +1,4 @@
-//! How much memory may be used: a number of bytes in words, and what the machine has left.
+//! How much memory may be used: sizes as text, and how much the machine has available.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,8 +27,7 @@ const UNITS: [(&str, u64); 9] = [
 pub struct Memory(pub u64);
 
 impl Memory {
-    /// What data may take where nobody says: half of what the machine has left; all there is where
-    /// it does not tell.
+    /// The default limit for data: half of the available memory; no limit if that is unknown.
     pub fn usual() -> Self {
         Self(available().map_or(u64::MAX, |bytes| bytes / 2))
     }
@@ -54,7 +53,7 @@ impl FromStr for Memory {
 
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || {
-            Error::input(format!("`{text}` is no number of bytes"))
+            Error::input(format!("`{text}` is not a size in bytes"))
                 .hint("write it as `4 GiB` or `500 MB`")
         };
         let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
@@ -75,7 +74,7 @@ impl TryFrom<String> for Memory {
     }
 }
 
-/// Bytes for people: three digits and a unit.
+/// A size rounded to three digits, with a unit.
 pub fn rounded(bytes: u64) -> String {
     let units = UNITS.iter().filter(|(name, _)| !name.contains('i'));
     let (name, size) = *units.rev().find(|unit| bytes >= unit.1).unwrap_or(&UNITS[0]);
@@ -90,8 +89,8 @@ pub fn rounded(bytes: u64) -> String {
     format!("{number:.digits$} {name}")
 }
 
-/// Bytes of memory that are free or can be freed, and that this process may take; none where the
-/// system does not tell.
+/// Bytes of memory that are free or can be freed and that this process may use; none if the system
+/// does not say.
 pub fn available() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let text = read("/proc/meminfo")?;
@@ -112,15 +111,17 @@ pub fn available() -> Option<u64> {
     Some(left.fold(free, u64::min))
 }
 
-/// So many zeros, or an error where the memory has no room; `key` is what they make room for.
+/// `count` zeros, or an error if they do not fit into memory; `key` is what they are for.
 pub(super) fn zeros(count: usize, key: &str) -> Result<Vec<f32>> {
-    /// Below this many bytes nobody is asked.
+    /// Below this many bytes the available memory is not checked.
     const SMALL: u64 = 64 << 20;
     let bytes = (count as u64).saturating_mul(4);
     if bytes > SMALL && available().is_some_and(|free| bytes > free) {
-        return Err(Error::memory(format!("`{key}` has {count} numbers, too many for the memory")));
+        return Err(Error::memory(format!(
+            "`{key}` has {count} values, which do not fit into memory"
+        )));
     }
-    // Pages that the system hands out empty are first touched by who fills them.
+    // The pages are mapped lazily, so that the thread that fills them touches them first.
     Ok(pages::zeros(0.0, count))
 }
 
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_read_and_written_in_words() {
+    fn sizes_are_read_and_written_with_units() {
         for (text, bytes) in [
             ("4 GiB", 4 << 30),
             ("4GiB", 4 << 30),
@@ -146,7 +147,7 @@ mod tests {
         assert_eq!(Memory(300_000).to_string(), "300 kB");
         for text in ["", "4", "GiB", "-1 GB", "0 GB", "4 GiBs", "1e30 TB", "1..2 GB"] {
             let error = text.parse::<Memory>().unwrap_err().to_string();
-            assert!(error.contains("is no number of bytes"), "{text}: {error}");
+            assert!(error.contains("is not a size in bytes"), "{text}: {error}");
         }
         assert_eq!(rounded(123), "123 B");
         assert_eq!(rounded(123_456_789), "123 MB");
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_available_is_less_than_the_machine_has() {
+    fn the_available_memory_is_a_plausible_number() {
         if cfg!(target_os = "linux") {
             assert!((1 << 20..1 << 50).contains(&available().unwrap()));
         }

@@ -1,9 +1,9 @@
-//! Draws batches: declared columns in, rows out, every draw a function of (seed, step, place).
+//! Draws batches of declared columns; every draw is a function of (seed, step, place in the batch).
 //!
-//! Starts are uniform over rows that have a successor, or as [`Even`](super::Even) says. A future goal stands `k` rows after its
-//! start with P(k) ∝ γᵏ, truncated at the end of the trajectory and renormalized. Only integers
-//! decide rows: indices by multiply-high, offsets by searching one table of cumulative γᵏ,
-//! permutations by sorting words.
+//! Starts are uniform over rows that have a successor, or distributed as in [`Even`](super::Even). A
+//! future goal is `k` rows after its start with P(k) ∝ γᵏ, truncated at the end of the trajectory and
+//! renormalized. Rows are chosen with integer arithmetic only: indices by multiply-high, offsets by
+//! searching a table of cumulative γᵏ, permutations by sorting words.
 
 mod laws;
 mod layout;
@@ -17,36 +17,36 @@ use super::normalization::Normalization;
 use crate::error::Result;
 use crate::random::{Purpose, Stream, below, normals};
 
-/// One batch: the rows drawn and the numbers of every declared column.
+/// One batch: the drawn rows and the values of every declared column.
 #[derive(Debug, Clone)]
 pub struct Batch {
     size: usize,
     rows: Vec<Vec<u32>>,
     order: Vec<(u32, u32)>,
-    /// What networks see of one state.
+    /// One state as the networks see it.
     seen: Vec<f32>,
-    /// The columns in the order of the layout, each `size` rows.
+    /// The columns in the order of the layout, `size` rows each.
     pub columns: Vec<Vec<f32>>,
 }
 
 impl Batch {
-    /// The rows drawn for `choice`.
+    /// The rows that were drawn for `choice`.
     pub fn rows(&self, choice: RowsId) -> &[u32] {
         &self.rows[choice.0]
     }
 }
 
-/// Draws batches of a dataset.
+/// Draws batches from a dataset.
 #[derive(Debug)]
 pub struct Sampler<'d> {
     dataset: &'d Dataset,
     normalization: &'d Normalization,
     layout: Layout,
-    /// Entry k is 2³² (1 − γᵏ⁺¹): where the cumulative law of offsets 0 to k ends.
+    /// Entry k is 2³² (1 − γᵏ⁺¹): the cumulative probability of the offsets 0 to k.
     cumulative: Vec<u32>,
-    /// The same table for the ratio of waypoints; empty where none are drawn.
+    /// The same table for the ratio of waypoints; empty if none are drawn.
     waypoints: Vec<u32>,
-    /// What a teacher says; none where no column asks for it.
+    /// The answers of a teacher; none if no column needs them.
     lessons: Option<Lessons>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Tables<'a> {
 }
 
 impl<'d> Sampler<'d> {
-    /// A sampler of `dataset` for the columns of `layout`.
+    /// A sampler that draws the columns of `layout` from `dataset`.
     pub fn new(
         dataset: &'d Dataset,
         normalization: &'d Normalization,
@@ -85,13 +85,13 @@ impl<'d> Sampler<'d> {
         }
     }
 
-    /// The same sampler with what a teacher says of these data.
+    /// The same sampler with a teacher's answers about these data.
     pub fn taught(self, lessons: Option<Lessons>) -> Self {
         Self { lessons, ..self }
     }
 
     fn lessons(&self) -> &Lessons {
-        self.lessons.as_ref().expect("lessons, where a column asks for them")
+        self.lessons.as_ref().expect("a column that needs lessons is declared with them")
     }
 
     #[cfg(feature = "cuda")]
@@ -107,7 +107,7 @@ impl<'d> Sampler<'d> {
         }
     }
 
-    /// An empty batch of `size` rows with room for every column.
+    /// An empty batch of `size` rows, allocated for every column.
     pub fn batch(&self, size: usize) -> Batch {
         let (states, actions) = (self.normalization.width(), self.dataset.action_size());
         let widths =
@@ -121,10 +121,10 @@ impl<'d> Sampler<'d> {
         }
     }
 
-    /// Fills `batch` with the draws of (seed, step). Allocates nothing where the data are in memory.
+    /// Fills `batch` with the draws of (seed, step). Allocates nothing if the data are in memory.
     ///
     /// # Errors
-    /// Data that stay in a file can no longer be read.
+    /// Data on disk can no longer be read.
     pub fn fill(&self, batch: &mut Batch, seed: u64, step: u64) -> Result<()> {
         for (choice, &rows) in self.layout.rows.iter().enumerate() {
             let stream = Stream::new(seed, Purpose::ROWS.nth(choice));
@@ -142,7 +142,7 @@ impl<'d> Sampler<'d> {
         columns.try_for_each(|(at, &column)| self.fill_column(batch, at, column, seed, step))
     }
 
-    /// The row of a choice, given the start and the goal that the choice names, if any.
+    /// The row of a choice, given the start and the goal that the choice refers to, if any.
     fn draw(&self, rows: Rows, start: u32, goal: u32, words: [u32; 4]) -> u32 {
         match rows {
             Rows::Start => {
@@ -183,7 +183,7 @@ impl<'d> Sampler<'d> {
         }
     }
 
-    /// The last row of the start's trajectory, or the goal where it lies between the two.
+    /// The last row of the start's trajectory, or the goal if it lies between the two.
     fn bound(&self, start: u32, goal: u32) -> u32 {
         let last = self.dataset.last_row(start as usize) as u32;
         if goal > start { last.min(goal) } else { last }
@@ -212,16 +212,16 @@ impl<'d> Sampler<'d> {
         seed: u64,
         step: u64,
     ) -> Result<()> {
-        let numbers = &mut batch.columns[at];
+        let values = &mut batch.columns[at];
         match column {
             Column::State(choice) => {
                 let size = self.normalization.width();
-                for (target, &row) in numbers.chunks_exact_mut(size).zip(&batch.rows[choice.0]) {
+                for (target, &row) in values.chunks_exact_mut(size).zip(&batch.rows[choice.0]) {
                     self.normalization.apply(&self.dataset.read_state(row as usize)?, target);
                 }
             }
             Column::Goal(choice, width) => {
-                for (target, &row) in numbers.chunks_exact_mut(width).zip(&batch.rows[choice.0]) {
+                for (target, &row) in values.chunks_exact_mut(width).zip(&batch.rows[choice.0]) {
                     self.normalization
                         .apply(&self.dataset.read_state(row as usize)?, &mut batch.seen);
                     let goal = self.normalization.of_goal(&batch.seen);
@@ -230,13 +230,13 @@ impl<'d> Sampler<'d> {
             }
             Column::Action(choice) => {
                 let size = self.dataset.action_size();
-                for (target, &row) in numbers.chunks_exact_mut(size).zip(&batch.rows[choice.0]) {
+                for (target, &row) in values.chunks_exact_mut(size).zip(&batch.rows[choice.0]) {
                     target.copy_from_slice(&self.dataset.read_action(row as usize)?);
                 }
             }
             Column::RolledAction(choice) => {
                 let size = self.dataset.action_size();
-                for (place, target) in numbers.chunks_exact_mut(size).enumerate() {
+                for (place, target) in values.chunks_exact_mut(size).enumerate() {
                     let row = batch.rows[choice.0][(place + 1) % batch.size];
                     target.copy_from_slice(&self.dataset.read_action(row as usize)?);
                 }
@@ -248,26 +248,26 @@ impl<'d> Sampler<'d> {
                 }
                 batch.order.sort_unstable();
                 let size = self.dataset.action_size();
-                for (target, &(_, from)) in numbers.chunks_exact_mut(size).zip(&batch.order) {
+                for (target, &(_, from)) in values.chunks_exact_mut(size).zip(&batch.order) {
                     let row = batch.rows[choice.0][from as usize];
                     target.copy_from_slice(&self.dataset.read_action(row as usize)?);
                 }
             }
             Column::Gap(choice) => {
                 let rows = batch.rows[0].iter().zip(&batch.rows[choice.0]);
-                for (target, (&start, &row)) in numbers.iter_mut().zip(rows) {
+                for (target, (&start, &row)) in values.iter_mut().zip(rows) {
                     *target = row.abs_diff(start) as f32;
                 }
             }
             Column::Lesson(from, goal) => {
                 let rows = batch.rows[from.0].iter().zip(&batch.rows[goal.0]);
-                for (target, (&from, &goal)) in numbers.iter_mut().zip(rows) {
+                for (target, (&from, &goal)) in values.iter_mut().zip(rows) {
                     *target = self.lessons().nats(from, goal);
                 }
             }
             Column::Reached(from, goal, radius) => {
                 let rows = batch.rows[from.0].iter().zip(&batch.rows[goal.0]);
-                for (target, (&from, &goal)) in numbers.iter_mut().zip(rows) {
+                for (target, (&from, &goal)) in values.iter_mut().zip(rows) {
                     let near = match radius {
                         Some(radius) => self.within(from, goal, radius)?,
                         None => false,
@@ -277,7 +277,7 @@ impl<'d> Sampler<'d> {
             }
             Column::Noise(_) => {
                 let stream = Stream::new(seed, Purpose::NOISE.nth(at));
-                for (index, four) in numbers.chunks_mut(4).enumerate() {
+                for (index, four) in values.chunks_mut(4).enumerate() {
                     let words = stream.block(step, index as u32);
                     let (a, b) = normals(words[0], words[1]);
                     let (c, d) = normals(words[2], words[3]);
@@ -292,7 +292,7 @@ impl<'d> Sampler<'d> {
 }
 
 impl Sampler<'_> {
-    /// Whether two recorded states, as they were recorded, are at most `radius` apart.
+    /// Whether two recorded states are at most `radius` apart, in raw coordinates.
     fn within(&self, one: u32, other: u32, radius: f32) -> Result<bool> {
         let one = self.dataset.read_state(one as usize)?;
         let other = self.dataset.read_state(other as usize)?;

@@ -16,7 +16,7 @@ pub(in crate::data) fn refused(key: &str, error: &Cause) -> Error {
     let complaint = Error::input(format!("`{}` cannot be read: {text}", key.escape_debug()));
     complaint.hint(match cause {
         UnsupportedFilter(_) => "save it with `compression=\"gzip\"`, or unpacked",
-        ResourceLimit(_) => "if the file is honest, save it unpacked",
+        ResourceLimit(_) => "if this is intended, save it uncompressed",
         _ => DAMAGED,
     })
 }

@@ -405,5 +405,5 @@ fn a_key_that_stands_twice_is_refused() {
     for at in spots.collect::<Vec<_>>() {
         bytes[at + 5] = b's';
     }
-    assert!(Bench::new().complaint(&bytes).contains("`states.npy` stands twice"));
+    assert!(Bench::new().complaint(&bytes).contains("`states.npy` occurs twice"));
 }

@@ -1,8 +1,8 @@
-//! The columns of a batch and the rows that stand in them, as an algorithm declares them.
+//! The columns of a batch and the rows they are filled from, as an algorithm declares them.
 
 use super::{GoalMix, Offsets, Waypoints};
 
-/// Which row of the dataset stands at each place of a batch.
+/// Which row of the dataset is drawn for each place of a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rows {
     /// Uniform over rows that have a successor.
@@ -11,16 +11,16 @@ pub enum Rows {
     Next,
     /// A row in the start's future.
     Future(Offsets),
-    /// A policy's goal: future, same trajectory or anywhere.
+    /// A policy's goal: in the future, in the same trajectory or anywhere.
     Mixed(GoalMix, Offsets),
     /// Uniform over all rows.
     Random,
-    /// A row between the start and a goal declared before, as [`Waypoints`] says.
+    /// A row between the start and a goal that was declared before, drawn by [`Waypoints`].
     Waypoint(Waypoints, RowsId),
-    /// Uniform over the rows that a teacher's lessons have as goals.
+    /// Uniform over the goals of a teacher's lessons.
     Taught,
-    /// So many rows after the start, not past its trajectory's end, nor past a goal that is given
-    /// and lies ahead in the same trajectory.
+    /// This many rows after the start, but neither past the end of its trajectory nor past the goal,
+    /// if one is given and lies ahead in the same trajectory.
     Ahead(u32, Option<RowsId>),
 }
 
@@ -30,7 +30,7 @@ pub struct RowsId(pub(super) usize);
 
 impl RowsId {
     #[cfg(feature = "cuda")]
-    /// Its place among the declared choices.
+    /// Its index among the declared choices.
     pub(crate) fn place(self) -> usize {
         self.0
     }
@@ -41,22 +41,22 @@ impl RowsId {
 pub enum Column {
     /// The states of these rows, normalized.
     State(RowsId),
-    /// What policies see of these rows as goals, so many numbers a row.
+    /// What policies see of these rows as goals, with this many values per row.
     Goal(RowsId, usize),
     /// The actions of these rows.
     Action(RowsId),
-    /// The actions of these rows in an order drawn anew for every batch; copies are independent.
+    /// The actions of these rows, permuted anew in every batch; copies are permuted independently.
     PermutedAction(RowsId, u8),
-    /// The actions of these rows, moved one place round the batch.
+    /// The actions of these rows, rotated by one place in the batch.
     RolledAction(RowsId),
-    /// Independent standard normals, so many a row.
+    /// Independent standard normals, this many per row.
     Noise(usize),
-    /// How many rows after the start these rows stand, in the same trajectory.
+    /// How many rows after the start these rows are, in the same trajectory.
     Gap(RowsId),
-    /// What a teacher says of the way from the first rows to the second, which are [`Rows::Taught`]:
-    /// nats, or below 0 where no way leads and the pair is at least so far apart.
+    /// A teacher's distance from the first rows to the second, which are [`Rows::Taught`]: nats, or a
+    /// negative number if there is no way, whose absolute value bounds the distance from below.
     Lesson(RowsId, RowsId),
-    /// 1 where the first rows are the second, or lie within the radius of them; else 0.
+    /// 1 if the first row is the second or within the radius of it, else 0.
     Reached(RowsId, RowsId, Option<f32>),
 }
 
@@ -86,7 +86,7 @@ impl Layout {
         }))
     }
 
-    /// Declares a column and gives its place; the same column declared twice is filled once.
+    /// Declares a column and returns its index; the same column declared twice is filled once.
     pub fn column(&mut self, column: Column) -> usize {
         let known = match column {
             Column::Noise(_) => None,
@@ -108,7 +108,7 @@ impl Layout {
         &self.columns
     }
 
-    /// Numbers a row of `column`.
+    /// Values per row of `column`.
     pub fn width(&self, column: usize, state_size: usize, action_size: usize) -> usize {
         match self.columns[column] {
             Column::State(_) => state_size,
