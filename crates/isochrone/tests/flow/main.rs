@@ -366,6 +366,18 @@ fn the_architecture_lists_the_modules_in_the_order_of_the_library() {
 }
 
 #[test]
+fn every_source_file_that_the_architecture_names_exists() {
+    let mut files = entries(&library());
+    files.extend(entries(&repository().join("crates/isochrone-cli/src")));
+    let text = read(&repository().join("ARCHITECTURE.md"));
+    let named: Vec<&str> = text.split('`').filter(|word| word.ends_with(".rs")).collect();
+    assert!(named.contains(&"run/session.rs"), "{named:?}");
+    let is_missing = |name: &&str| !files.iter().any(|file| file.ends_with(name));
+    let missing: Vec<&str> = named.into_iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "no such file: {missing:?}");
+}
+
+#[test]
 fn the_list_of_a_document_is_read_in_its_order() {
     let text = "# A\n## The flow\nwords\n```\nmodel  answers\n       in steps\ndata/  rows\n```\n";
     assert_eq!(described_modules(text), ["model", "data"]);
