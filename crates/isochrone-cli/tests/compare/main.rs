@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod sheet;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -31,7 +33,7 @@ static WHOLE: LazyLock<PathBuf> = LazyLock::new(|| {
     out
 });
 
-/// Held by whoever writes reports of the runs above.
+/// Held while reports of the runs above are written.
 static REPORTING: Mutex<()> = Mutex::new(());
 
 fn isochrone() -> Command {
@@ -392,74 +394,4 @@ fn what_cannot_be_compared_is_refused_before_any_training() {
     let [_, told] =
         said(compare(&WHOLE, &["--extraction", "awr", "--set", "evaluation.tasks=25"]), 2);
     assert!(told.contains("differs in `evaluation.tasks`"), "{told}");
-}
-
-#[test]
-fn a_sheet_names_worlds_learners_and_what_others_published() {
-    let sheet = FOLDER.path().join("small.toml");
-    let text = "title = 'A small table'
-        about = ['Data: recorded here.']
-        worlds = ['pinwheel']
-        algorithms = ['gcbc', 'cmd1']
-        seeds = 2
-        one_recording = true
-        planner = true
-        [settings]
-        train = { batch_size = 32, steps = 40, evaluate_every = 10 }
-        evaluation.tasks = 8
-        algorithm.policy.network.hidden = [16]
-        [learner.cmd1]
-        algorithm.network.hidden = [16]
-        [[published]]
-        name = 'elsewhere'
-        source = 'somebody'
-        protocol = 'eight seeds'
-        success.pinwheel = { gcbc = '9 ± 6' }";
-    std::fs::write(&sheet, text).unwrap();
-    let (out, page) = (FOLDER.path().join("sheet"), FOLDER.path().join("sheet.md"));
-    let command = |more: &[&str]| {
-        let mut command = isochrone();
-        command.arg("compare").arg(&sheet).args(["--threads", "2", "--device", "cpu", "--out"]);
-        command.arg(&out).arg("--results").arg(&page).args(more);
-        command
-    };
-    let [told, _] = said(command(&[]), 0);
-    let row = |name: &str| {
-        told.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned()
-    };
-    assert!(row("algorithm").ends_with("elsewhere") && row("gcbc").ends_with("9 ± 6"), "{told}");
-    assert!(row("cmd1").ends_with('–'), "{told}");
-    let written = std::fs::read_to_string(&page).unwrap();
-    let wanted = [
-        "# A small table\n",
-        "- Data: recorded here.",
-        "- The column `elsewhere` is from somebody, not measured here: eight seeds.",
-        "data are recorded once, 8 pairs of start and goal are drawn anew for each seed",
-        "| pinwheel | cmd1 | awr | 0, 1 | 40 | 32 |",
-    ];
-    holds(&written, &wanted);
-    let runs = csv(&read(&out, "compare.csv"));
-    assert_eq!(runs.len(), 4);
-    // A picture of routes in a run's folder comes to stand beside the page.
-    let routes = out.join("pinwheel/gcbc/seed-1/routes.png");
-    std::fs::write(&routes, "a picture").unwrap();
-    said(command(&[]), 0);
-    let drawn = std::fs::read_to_string(&page).unwrap();
-    assert!(drawn.contains("![Routes of gcbc in pinwheel, seed 1](sheet-pinwheel-gcbc.png)"));
-    let copied = std::fs::read(FOLDER.path().join("sheet-pinwheel-gcbc.png")).unwrap();
-    assert_eq!(copied, b"a picture");
-    std::fs::remove_file(routes).unwrap();
-    for run in &runs {
-        let [last, best] = ["last_three", "best"].map(|name| run[name].parse::<f64>().unwrap());
-        assert!(last <= best);
-    }
-    // The folder keeps the sheet; one learner and fewer seeds may be asked for again.
-    let mut report = isochrone();
-    report.args(["compare", "--report-only"]).arg(&out).arg("--results").arg(&page);
-    assert_eq!(said(report, 0)[0], told);
-    assert_eq!(std::fs::read_to_string(&page).unwrap(), written);
-    let [again, _] = said(command(&["--algorithm", "gcbc", "--seeds", "1"]), 0);
-    assert_eq!(again, told);
-    let [_, refused] = said(command(&["--set", "data.policy_goal=[5]"]), 2);
-    assert!(refused.contains("`data.policy_goal` is `[5]`"), "{refused}");
 }

@@ -1,15 +1,17 @@
+mod twin;
+
+use self::twin::{Fault, Twin};
 use super::files::temporary;
 use super::snapshot::{DIGITS_END, DIGITS_START, METADATA, checksum, decode, encode};
 use super::steps::{latest, load, name_of, save, save_step, step_of};
 use super::{Disk, Files, Lock, Snapshot};
 use crate::error::Error;
 use safetensors::{Dtype, SafeTensors};
-use std::collections::BTreeMap;
 use std::io;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Barrier, Mutex, MutexGuard};
+use std::sync::Barrier;
 use tempfile::TempDir;
 
 const GOLDEN: &[u8] = include_bytes!("../../tests/fixtures/checkpoint-format-1.safetensors");
@@ -27,186 +29,6 @@ fn snapshot(step: u64) -> Snapshot {
         facts: [("config", "c0ffee"), ("kind", "cmd1"), ("note", "a \"quoted\" γ\n")]
             .map(|(name, value)| (name.to_string(), value.to_string()))
             .into(),
-    }
-}
-
-/// A file system in memory that remembers what a cut of power may undo.
-#[derive(Default)]
-struct Twin {
-    state: Mutex<State>,
-    fault: Option<(usize, Fault)>,
-    forgets_folders: bool,
-}
-
-#[derive(Default)]
-struct State {
-    contents: Vec<Vec<u8>>,
-    names: BTreeMap<PathBuf, usize>,
-    durable: BTreeMap<PathBuf, usize>,
-    pending: Vec<Change>,
-    operations: usize,
-    dead: bool,
-}
-
-/// A change of names that is not yet on the disk.
-#[derive(Clone)]
-enum Change {
-    Create(PathBuf, usize),
-    Rename(PathBuf, PathBuf, usize),
-    Remove(PathBuf),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
-    /// The process dies before the operation, half way through it, or right after it.
-    DieBefore,
-    DieMidway,
-    DieAfter,
-    /// The operation alone fails; a write leaves half its bytes.
-    Refuse,
-}
-
-impl Change {
-    fn apply(&self, names: &mut BTreeMap<PathBuf, usize>) {
-        match self {
-            Self::Create(path, content) => drop(names.insert(path.clone(), *content)),
-            Self::Remove(path) => drop(names.remove(path)),
-            Self::Rename(from, to, content) => {
-                names.remove(from);
-                names.insert(to.clone(), *content);
-            }
-        }
-    }
-}
-
-impl Twin {
-    fn with_fault(fault: Option<(usize, Fault)>) -> Self {
-        Self { fault, ..Self::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
-    }
-
-    /// Counts an operation and does it, unless its fault has come.
-    fn operate<T>(
-        &self,
-        half: impl FnOnce(&mut State),
-        whole: impl FnOnce(&mut State) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let mut state = self.lock();
-        let gone = || io::Error::other("the process is gone");
-        if state.dead {
-            return Err(gone());
-        }
-        let now = state.operations;
-        state.operations += 1;
-        let fault = self.fault.filter(|fault| fault.0 == now).map(|fault| fault.1);
-        state.dead = fault.is_some_and(|fault| fault != Fault::Refuse);
-        match fault {
-            None => whole(&mut state),
-            Some(Fault::DieBefore) => Err(gone()),
-            Some(Fault::DieAfter) => whole(&mut state).and(Err(gone())),
-            Some(Fault::DieMidway) => {
-                half(&mut state);
-                Err(gone())
-            }
-            Some(Fault::Refuse) => {
-                half(&mut state);
-                Err(io::ErrorKind::StorageFull.into())
-            }
-        }
-    }
-
-    /// Every file system that may be found after the end: all names, or any part of those
-    /// changes that were not yet on the disk.
-    fn afterwards(&self) -> Vec<Self> {
-        let state = self.lock();
-        let mut all = Vec::new();
-        for chosen in 0..1usize << state.pending.len() {
-            let mut names = state.durable.clone();
-            for (index, change) in state.pending.iter().enumerate() {
-                if chosen >> index & 1 == 1 {
-                    change.apply(&mut names);
-                }
-            }
-            let (contents, durable) = (state.contents.clone(), names.clone());
-            let state = State { contents, names, durable, ..State::default() };
-            all.push(Self { state: Mutex::new(state), ..Self::default() });
-        }
-        all
-    }
-}
-
-impl State {
-    fn change(&mut self, change: Change) {
-        change.apply(&mut self.names);
-        self.pending.push(change);
-    }
-
-    fn create(&mut self, path: &Path, bytes: &[u8]) {
-        self.contents.push(bytes.to_vec());
-        self.change(Change::Create(path.to_path_buf(), self.contents.len() - 1));
-    }
-
-    fn find(&self, path: &Path) -> io::Result<usize> {
-        self.names.get(path).copied().ok_or(io::ErrorKind::NotFound.into())
-    }
-}
-
-impl Files for Twin {
-    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        self.operate(
-            |state| state.create(path, &bytes[..bytes.len() / 2]),
-            |state| {
-                state.create(path, bytes);
-                Ok(())
-            },
-        )
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.operate(
-            |_| (),
-            |state| {
-                let content = state.find(from)?;
-                state.change(Change::Rename(from.into(), to.into(), content));
-                Ok(())
-            },
-        )
-    }
-
-    fn sync_folder(&self, _: &Path) -> io::Result<()> {
-        self.operate(
-            |_| (),
-            |state| {
-                if !self.forgets_folders {
-                    state.durable = state.names.clone();
-                    state.pending.clear();
-                }
-                Ok(())
-            },
-        )
-    }
-
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.operate(|_| (), |state| state.find(path).map(|at| state.contents[at].clone()))
-    }
-
-    fn list(&self, _: &Path) -> io::Result<Vec<String>> {
-        let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_string();
-        self.operate(|_| (), |state| Ok(state.names.keys().map(name).collect()))
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.operate(
-            |_| (),
-            |state| {
-                state.find(path)?;
-                state.change(Change::Remove(path.into()));
-                Ok(())
-            },
-        )
     }
 }
 
@@ -333,7 +155,7 @@ fn every_flipped_bit_and_every_truncation_is_detected() {
 }
 
 /// The bytes with a piece of their header replaced by one of the same length, and the
-/// checksum mended.
+/// checksum fixed.
 fn forged(from: &str, to: &str) -> Vec<u8> {
     let mut bytes = encode(&snapshot(3)).unwrap();
     assert_eq!(from.len(), to.len());
@@ -345,7 +167,7 @@ fn forged(from: &str, to: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_checkpoint_is_told_apart() {
+fn files_that_are_not_checkpoints_are_refused() {
     let says = |bytes: &[u8], expected: &str| {
         let error = decode(bytes).unwrap_err();
         assert_eq!(error.exit_code(), 2);
@@ -436,7 +258,7 @@ fn older_checkpoints_and_leftovers_go_but_nothing_else() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_an_error_of_the_disk_and_the_old_file_stays() {
+fn a_full_disk_is_a_disk_error_and_the_old_file_stays() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.safetensors");
     save(&Disk, &path, &snapshot(1)).unwrap();
@@ -477,7 +299,7 @@ fn of_sixteen_threads_exactly_one_takes_a_folder_and_the_next_gets_it_after() {
 }
 
 #[test]
-fn looking_at_a_folder_makes_nothing_and_keeps_nobody_out() {
+fn looking_at_a_folder_creates_nothing_and_locks_nobody_out() {
     let folder = TempDir::new().unwrap();
     assert!(!Lock::is_taken(folder.path()) && !Lock::is_taken(&folder.path().join("none")));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

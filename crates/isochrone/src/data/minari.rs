@@ -1,17 +1,17 @@
 //! Minari's HDF5: a group `episode_N` for each episode, T + 1 observations and T actions.
 //!
-//! Observations are one array, or named arrays in (nested) groups; those are put side by side in the
+//! Observations are one array, or named arrays in (nested) groups; those are concatenated in the
 //! order of their names, without `desired_goal`, or as the caller chose. The last row of an episode
-//! gets an action of zeros, which nothing reads. `metadata.json` next to the file says how many
-//! episodes and steps there must be; its `observation_space` is JSON text that may contain
-//! `Infinity`. Source: Minari, "Dataset standards", version 0.5.
+//! gets an action of zeros, which is never read. Source: Minari, "Dataset standards", version 0.5.
+
+mod description;
 
 use std::path::{Path, PathBuf};
 
 use hdf5_reader::Dataset as Array;
 use hdf5_reader::group::Group;
-use serde_json::Value;
 
+use self::description::{DEEPEST, Description};
 use super::complaints::refuse_misspelling;
 use super::dataset::{Dataset, check_numbers};
 use super::format::Format;
@@ -25,16 +25,12 @@ use crate::error::{Error, Result};
 const PREFIX: &str = "episode_";
 const OBSERVATIONS: &str = "observations";
 const ACTIONS: &str = "actions";
-/// What else an episode of Minari holds.
+/// The other keys of an episode.
 const OTHERS: [&str; 5] = ["rewards", "terminations", "truncations", "infos", OBSERVATIONS];
 /// The task of an episode, which is not part of a state.
 const TASK: &str = "desired_goal";
-/// The largest description that is read, in bytes.
-const LARGEST_DESCRIPTION: u64 = 16 << 20;
-/// How deeply names of observations may be nested.
-const DEEPEST: usize = 8;
 
-/// Whether a file holds a group for each episode.
+/// Whether a file has a group for each episode.
 pub(super) fn is(file: &Hdf5) -> Result<bool> {
     let (groups, arrays) = file.names()?;
     Ok(!arrays.iter().any(|name| name == OBSERVATIONS)
@@ -53,13 +49,13 @@ pub(super) struct MinariReader {
     episodes: Vec<Episode>,
     state_size: usize,
     action_size: usize,
-    /// Which observations make up a state, where they have names.
+    /// Which observations make up a state, if they have names.
     note: Option<String>,
 }
 
-/// One episode, by its headers.
+/// One episode, as its headers describe it.
 struct Episode {
-    /// What is put side by side to make states.
+    /// The arrays that are concatenated to states.
     parts: Vec<Part>,
     actions: Option<Part>,
     rows: usize,
@@ -94,7 +90,8 @@ impl MinariReader {
             same_size(name, ACTIONS, sizes[1], &mut action_size, first)?;
             episodes.push(episode);
         }
-        description.check_steps(&episodes)?;
+        let steps = episodes.iter().map(|episode| (episode.rows as u64).saturating_sub(1));
+        description.check_steps(steps.sum())?;
         let note = survey.note;
         Ok(Self { path: path.to_path_buf(), file, episodes, state_size, action_size, note })
     }
@@ -103,7 +100,7 @@ impl MinariReader {
         self.episodes.iter().map(|episode| episode.rows).collect()
     }
 
-    /// Reads the arrays of each episode that `of` makes of it, and passes them to `take`.
+    /// Reads each episode through `of` and passes the values to `take`.
     fn each(
         &self,
         notes: &mut Vec<String>,
@@ -111,7 +108,7 @@ impl MinariReader {
         mut take: impl FnMut(Vec<f32>) -> Result<()>,
     ) -> Result<()> {
         for (index, episode) in self.episodes.iter().enumerate() {
-            // What is true of one episode is true of all, so it is noted once.
+            // What is noted about one episode holds for all, so it is noted once.
             let mut repeated = Vec::new();
             let notes = if index == 0 { &mut *notes } else { &mut repeated };
             take(of(episode, &self.file, notes)?)?;
@@ -228,7 +225,7 @@ impl Episode {
     }
 }
 
-/// What the episodes so far have decided.
+/// What the first episode decides for the others.
 struct Survey {
     /// The observations that make up a state, in this order; decided by the first episode.
     chosen: Vec<String>,
@@ -295,7 +292,7 @@ impl Survey {
             self.chosen = found;
         }
         if self.chosen.is_empty() {
-            return Err(Error::input(format!("`{place}` holds no arrays")));
+            return Err(Error::input(format!("`{place}` has no arrays")));
         }
         let of = |key: &String| Part::of(&group, key, format!("{place}/{key}"));
         self.chosen.iter().map(of).collect()
@@ -320,7 +317,7 @@ impl Part {
     }
 }
 
-/// Refuses an episode whose rows are wider or narrower than those of the first.
+/// Refuses an episode whose rows differ in size from those of the first.
 fn same_size(name: &str, key: &str, found: usize, size: &mut usize, first: bool) -> Result<()> {
     if first {
         *size = found;
@@ -348,117 +345,6 @@ fn leaves(group: &Group, before: &str, depth: usize, found: &mut Vec<String>) ->
         leaves(&inner, &format!("{before}{name}/"), depth + 1, found)?;
     }
     Ok(())
-}
-
-/// What `metadata.json` promises.
-#[derive(Default)]
-struct Description {
-    episodes: Option<u64>,
-    steps: Option<u64>,
-}
-
-impl Description {
-    /// Reads `metadata.json` next to `path`, if there is one.
-    fn beside(path: &Path) -> Result<Self> {
-        let path = path.with_file_name("metadata.json");
-        match std::fs::metadata(&path) {
-            Ok(found) if found.len() <= LARGEST_DESCRIPTION => {}
-            Ok(found) => {
-                let size = found.len();
-                return Err(Error::input(format!("the description has {size} bytes"))
-                    .in_file(&path)
-                    .hint(format!("at most {LARGEST_DESCRIPTION} are read")));
-            }
-            Err(_) => return Ok(Self::default()),
-        }
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| Error::input(format!("cannot be read: {error}")).in_file(&path))?;
-        Self::parse(&text).map_err(|error| error.in_file(&path))
-    }
-
-    fn parse(text: &str) -> Result<Self> {
-        let damaged = |what: &str, error: &serde_json::Error| {
-            Error::input(format!("{what} is not JSON: {}", error.to_string().to_lowercase()))
-                .hint("download or save the dataset again")
-        };
-        let value: Value = serde_json::from_str(text).map_err(|e| damaged("the file", &e))?;
-        if let Some(format) = value["data_format"].as_str().filter(|format| *format != "hdf5") {
-            return Err(Error::input(format!("the data are in `{format}`, expected `hdf5`"))
-                .hint("save the dataset with `data_format=\"hdf5\"`"));
-        }
-        if let Some(space) = value["observation_space"].as_str() {
-            let space: Value = serde_json::from_str(&finite(space))
-                .map_err(|error| damaged("`observation_space`", &error))?;
-            check_space(&space, 0)?;
-        }
-        Ok(Self {
-            episodes: value["total_episodes"].as_u64(),
-            steps: value["total_steps"].as_u64(),
-        })
-    }
-
-    fn check_episodes(&self, found: usize) -> Result<()> {
-        match self.episodes {
-            Some(expected) if expected != found as u64 => {
-                Err(Error::input(format!("{found} episodes, `metadata.json` says {expected}"))
-                    .hint("the dataset is incomplete; download or save it again"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn check_steps(&self, episodes: &[Episode]) -> Result<()> {
-        let found: u64 =
-            episodes.iter().map(|episode| (episode.rows as u64).saturating_sub(1)).sum();
-        match self.steps {
-            Some(expected) if expected != found => {
-                Err(Error::input(format!("{found} steps, `metadata.json` says {expected}"))
-                    .hint("the dataset is incomplete; download or save it again"))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Refuses observations that are not vectors of numbers.
-fn check_space(space: &Value, depth: usize) -> Result<()> {
-    let kind = space["type"].as_str().unwrap_or_default();
-    let inner = |values: Vec<&Value>| {
-        values.into_iter().try_for_each(|space| {
-            if depth > DEEPEST { Ok(()) } else { check_space(space, depth + 1) }
-        })
-    };
-    match kind {
-        "Box" | "" => Ok(()),
-        "Dict" => {
-            inner(space["subspaces"].as_object().map_or(Vec::new(), |m| m.values().collect()))
-        }
-        "Tuple" => inner(space["subspaces"].as_array().map_or(Vec::new(), |l| l.iter().collect())),
-        other => Err(Error::input(format!("an observation is a `{other}`, expected a `Box`"))
-            .hint("choose or make observations that are vectors of numbers")),
-    }
-}
-
-/// The text with `Infinity` and `NaN` outside quotes replaced by `null`, which JSON knows.
-fn finite(text: &str) -> String {
-    let mut result = String::with_capacity(text.len());
-    let (mut rest, mut quoted) = (text, false);
-    while let Some(letter) = rest.chars().next() {
-        let word = ["-Infinity", "Infinity", "NaN"].into_iter().find(|word| rest.starts_with(word));
-        if let Some(word) = word.filter(|_| !quoted) {
-            result.push_str("null");
-            rest = &rest[word.len()..];
-            continue;
-        }
-        let taken = match letter {
-            '\\' if quoted => rest.chars().take(2).map(char::len_utf8).sum(),
-            _ => letter.len_utf8(),
-        };
-        quoted ^= letter == '"';
-        result.push_str(&rest[..taken]);
-        rest = &rest[taken..];
-    }
-    result
 }
 
 #[cfg(test)]
@@ -491,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn named_observations_stand_side_by_side_by_name_or_as_chosen() {
+    fn named_observations_are_concatenated_by_name_or_as_chosen() {
         let found = opened("minari-dict", &[]).unwrap();
         assert_eq!(found.rows.state_size, 4);
         assert_eq!(found.rows.states[4..8], [0.0, 1.0, 100.0, 101.0]);
@@ -526,11 +412,5 @@ mod tests {
         assert!(complaint("Infinity", "Infinite").contains("`observation_space` is not JSON"));
         let broken = complaint("{", "");
         assert!(broken.contains("the file is not JSON") && broken.contains("metadata.json"));
-    }
-
-    #[test]
-    fn infinity_is_replaced_only_outside_of_quotes() {
-        let text = r#"{"a": [-Infinity, Infinity, NaN], "NaN \" Infinity": 1}"#;
-        assert_eq!(finite(text), r#"{"a": [null, null, null], "NaN \" Infinity": 1}"#);
     }
 }
