@@ -32,6 +32,7 @@ impl Lessons {
         &self.goals
     }
 
+    #[cfg(feature = "cuda")]
     /// The landmark of each row, the column of each landmark, and the columns one after the other.
     pub(crate) fn tables(&self) -> (&[u32], &[u32], &[f32]) {
         (&self.owners, &self.columns, &self.nats)

@@ -31,7 +31,10 @@ use crate::data::Dataset;
 use crate::error::Result;
 use crate::tabular::steps;
 
-/// Tells the supported distance of a world.
+/// Exact steps from a state to a fixed goal.
+pub type StepsFrom<'a> = Box<dyn Fn(&[f32]) -> f64 + 'a>;
+
+/// Knows the supported distance of a world.
 pub struct Referee {
     discount: f64,
     /// Steps of an episode.
@@ -80,7 +83,7 @@ impl Referee {
 
     /// How many steps the best use of recorded moves takes from a state to `goal`: 0 at the goal,
     /// infinite where no such moves lead there within an episode.
-    pub fn steps_to(&self, goal: &[f32]) -> Box<dyn Fn(&[f32]) -> f64 + '_> {
+    pub fn steps_to(&self, goal: &[f32]) -> StepsFrom<'_> {
         let counted = |nats: f64| {
             let steps = steps(nats, self.discount);
             if steps > self.horizon { f64::INFINITY } else { steps }
