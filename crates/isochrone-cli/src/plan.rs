@@ -63,7 +63,7 @@ struct Report {
     path: Path,
     /// The learned steps left at each state of the path.
     left: Vec<f32>,
-    /// The trajectories it borrows from, with their families where they have such.
+    /// The trajectories it borrows from, with their families if they have any.
     borrowed: Vec<Borrowed>,
     pictures: Vec<PathBuf>,
 }
@@ -75,7 +75,7 @@ struct End {
     /// In typical spacings of data states.
     spacings: f32,
     words: String,
-    /// The numbers that were given, where the others are a data state's.
+    /// How many values were given, if the others are those of a data state.
     #[serde(skip_serializing_if = "Option::is_none")]
     given: Option<usize>,
 }
@@ -88,7 +88,7 @@ impl End {
     fn line(&self) -> String {
         let filled = self.given.map_or(String::new(), |given| {
             let more = self.state.len() - given;
-            format!("; {more} numbers were not given and are those of the nearest data state")
+            format!("; {more} values were not given and are those of the nearest data state")
         });
         format!("{}: {}{filled}", wording::state(&self.state), self.words)
     }
@@ -145,11 +145,11 @@ fn plan(arguments: &Plan) -> Result<Report> {
     })
 }
 
-/// The first numbers of a state that may stand for it: its place.
+/// How many leading values of a state are enough to name it: its place.
 const PLACE: usize = 2;
 
-/// A whole state from its first numbers, and how many were given where some were missing: the others
-/// are those of the data state nearest in the given ones.
+/// A whole state from its first values, and how many were given if some were missing: the others are
+/// those of the data state that is nearest in the given ones.
 fn completed(mut state: Vec<f32>, dataset: &Dataset) -> Result<(Vec<f32>, Option<usize>)> {
     let given = state.len();
     if given == dataset.state_size() {
@@ -160,7 +160,7 @@ fn completed(mut state: Vec<f32>, dataset: &Dataset) -> Result<(Vec<f32>, Option
     Ok((state, Some(given)))
 }
 
-/// The numbers of a state given as text, all of them or the first few.
+/// The values of a state given as text, all of them or the first few.
 fn coordinates(name: &str, text: &str, size: usize) -> Result<Vec<f32>> {
     let places = ["x", "y", "z"];
     let example = match size {
@@ -172,14 +172,14 @@ fn coordinates(name: &str, text: &str, size: usize) -> Result<Vec<f32>> {
     let numbers = numbers.ok().filter(|numbers| numbers.iter().all(|number| number.is_finite()));
     let Some(numbers) = numbers else {
         return Err(Error::input(format!(
-            "`--{name}` is `{text}`, expected finite numbers with commas between them"
+            "`--{name}` is `{text}`, expected finite numbers separated by commas"
         ))
         .hint(format!("write `--{name} {example}`")));
     };
     let leading = PLACE..size;
     if numbers.len() != size && !leading.contains(&numbers.len()) {
         return Err(Error::input(format!(
-            "`--{name}` has `{}` numbers, the run's states have `{size}`",
+            "`--{name}` has `{}` values, states of the run have `{size}`",
             numbers.len()
         ))
         .hint(format!("write `--{name} {example}`")));
@@ -187,7 +187,7 @@ fn coordinates(name: &str, text: &str, size: usize) -> Result<Vec<f32>> {
     Ok(numbers)
 }
 
-/// Draws the path over the distance; nothing where states are not of two numbers.
+/// Draws the path over the distance; nothing unless states have two values.
 fn draw(opened: &OpenRun, source: &Source, path: &Path, goal: &[f32]) -> Result<Vec<PathBuf>> {
     let Some(plane) = Plane::of(source) else { return Ok(Vec::new()) };
     let ends = Ends { start: [path.states[0][0], path.states[0][1]], goal: [goal[0], goal[1]] };

@@ -141,7 +141,7 @@ fn no_path_is_said_in_words_and_is_no_error() {
 fn wrong_coordinates_are_refused_with_an_example() {
     let plan = |start: &str| refused(&["plan", path(&RUN), "--start", start, "--goal", "0.5,0.1"]);
     let text = plan("0.2,0.1,0.3");
-    assert!(text.contains("`--start` has `3` numbers, the run's states have `2`"), "{text}");
+    assert!(text.contains("`--start` has `3` values, states of the run have `2`"), "{text}");
     assert!(text.contains("`--start x,y`"), "{text}");
     for wrong in ["here", "0.2,", "nan,0.1"] {
         assert!(plan(wrong).contains(&format!("`--start` is `{wrong}`")));
@@ -327,7 +327,7 @@ fn networks_that_no_machine_holds_are_refused_by_the_memory_plan() {
 }
 
 #[test]
-fn a_folder_without_a_run_is_refused_with_the_way_out() {
+fn a_folder_without_a_run_is_refused_with_a_hint() {
     let nowhere = FOLDER.path().join("nowhere");
     for command in ["evaluate", "audit"] {
         let text = refused(&[command, path(&nowhere)]);
@@ -338,7 +338,7 @@ fn a_folder_without_a_run_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_refused_with_the_way_out() {
+fn a_missing_device_is_refused_with_a_hint() {
     let folder = FOLDER.path().join("nowhere");
     let on = |device: &str| {
         let device = ["--device", device].map(String::from);

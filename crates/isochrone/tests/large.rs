@@ -155,7 +155,7 @@ fn a_file_beside_the_data_is_validated_on_and_all_of_the_data_trained_on() {
 }
 
 #[test]
-fn held_out_data_of_another_shape_are_refused_with_the_way_out() {
+fn held_out_data_of_another_shape_are_refused_with_a_hint() {
     let folder = tempfile::TempDir::new().unwrap();
     let [path, beside] = ["a.npz", "a-val.npz"].map(|name| folder.path().join(name));
     npz::write(&path, &walks()).unwrap();

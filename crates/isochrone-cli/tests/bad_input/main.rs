@@ -1,5 +1,5 @@
-//! Whatever is wrong with a command, a file or a folder: one line that says what and the way out, the
-//! exit code of its kind, and nothing that was there is lost.
+//! Whatever is wrong with a command, a file or a folder: one line that says what is wrong and what to
+//! do about it, the right exit code, and nothing that was there is lost.
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
@@ -20,7 +20,7 @@ fn checkpoint(run: &Path, step: u64) -> PathBuf {
 }
 
 #[test]
-fn mistakes_in_a_config_name_the_key_and_the_way_out() {
+fn mistakes_in_a_config_name_the_key_and_what_to_do() {
     let bench = Bench::new();
     bench.square("a.npz");
     std::fs::write(bench.path("key.toml"), "discout = 0.9").unwrap();
@@ -59,12 +59,12 @@ fn mistakes_in_a_config_name_the_key_and_the_way_out() {
         assert_names(&bench.refused(2, &["a.npz", "--set", setting]), words);
     }
     assert_names(&bench.refused(2, &["a.npz", "--set", "train.steps"]), &["has no `=`"]);
-    // What was refused left no run behind: the mended command works in the same place.
+    // What was refused left no run behind: the corrected command works in the same place.
     bench.trained(&["a.npz"]);
 }
 
 #[test]
-fn mistakes_in_a_command_are_told() {
+fn mistakes_in_a_command_are_explained() {
     let bench = Bench::new();
     bench.square("a.npz");
     let cases: [(&[&str], &[&str]); 12] = [
@@ -298,7 +298,7 @@ fn a_reader_that_has_gone_away_does_not_stop_the_training() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_answer_that_cannot_be_written_is_an_error_of_the_disk_after_the_training() {
+fn output_that_cannot_be_written_is_a_disk_error_after_training() {
     let bench = Bench::new();
     bench.square("a.npz");
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_that_is_not_there_or_too_old_is_refused_with_the_way_out() {
+    fn a_gpu_that_is_not_there_or_too_old_is_refused_with_a_hint() {
         let text = pick(vec![gpu(0, (9, 0))], 7).unwrap_err().to_string();
         assert!(text.contains("`cuda:7`") && text.contains("one GPU") && text.contains("cuda:0"));
         let text = pick(vec![gpu(0, (9, 0)), gpu(1, (7, 5))], 1).unwrap_err().to_string();

@@ -59,7 +59,7 @@ pub fn audit(model: &Model, states: &[f32], triples: u64, seed: u64) -> Result<A
     let size = model.shape().state_size;
     if !states.len().is_multiple_of(size) || states.len() < 3 * size {
         return Err(Error::input(format!(
-            "the states have `{}` numbers, expected three rows of `{size}` or more",
+            "the states have `{}` values, expected three or more rows of `{size}`",
             states.len()
         )));
     }

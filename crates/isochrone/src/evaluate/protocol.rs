@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Evaluations that the mean is over.
 pub const LAST: usize = 3;
 
-/// What the evaluations of one run come to.
+/// A summary of the evaluations of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct OverTraining {
     /// How many evaluations there were.
@@ -20,7 +20,7 @@ pub struct OverTraining {
 }
 
 impl OverTraining {
-    /// What `rates`, in the order of training, come to; none where nothing was measured.
+    /// Summarizes `rates`, in the order of training; none if nothing was measured.
     pub fn of(rates: &[f64]) -> Option<Self> {
         let rates: Vec<f64> = rates.iter().copied().filter(|rate| rate.is_finite()).collect();
         let last = &rates[rates.len().saturating_sub(LAST)..];

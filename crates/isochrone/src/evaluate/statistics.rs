@@ -1,5 +1,5 @@
-//! Agreement of two columns of numbers: by rank, by a straight line, by a monotone map; and what
-//! several seeds come to.
+//! Agreement of two columns of numbers, by rank, by a straight line and by a monotone map; and
+//! summaries over seeds.
 //!
 //! Spearman's ρ is the correlation of ranks, ties sharing their mean rank. The line is least
 //! squares. The map is isotonic regression, the non-decreasing step values nearest to the data in
@@ -184,7 +184,7 @@ pub(super) fn median(mut numbers: Vec<f64>) -> Option<f64> {
     Some(0.5 * (lower + upper))
 }
 
-/// What several seeds come to.
+/// A summary over several seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct OverSeeds {
     /// How many.
@@ -200,13 +200,13 @@ pub struct OverSeeds {
 }
 
 impl OverSeeds {
-    /// What `values`, one a seed, come to; none without values.
+    /// Summarizes `values`, one per seed; none without values.
     pub fn of(values: &[f64]) -> Option<Self> {
         Self::of_strata(&[values])
     }
 
-    /// What the values of several `strata`, such as worlds, come to together; resampling draws
-    /// within each. None without values.
+    /// Summarizes the values of several `strata`, such as worlds; resampling draws within each. None
+    /// without values.
     pub fn of_strata(strata: &[&[f64]]) -> Option<Self> {
         let values = strata.concat();
         let count = values.len() as f64;

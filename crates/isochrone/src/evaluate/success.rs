@@ -120,7 +120,7 @@ pub fn outcomes(
     let expected = (environment.state_size(), environment.action_size());
     if found != expected {
         return Err(Error::input(format!(
-            "the model has states of `{}` and actions of `{}` numbers, the world of `{}` and `{}`",
+            "states and actions of the model have `{}` and `{}` values, those of the world `{}` and `{}`",
             found.0, found.1, expected.0, expected.1
         )));
     }

@@ -378,7 +378,7 @@ fn check(settings: &GraphSettings, distance_size: usize, data_size: usize) -> Re
         return Ok(());
     }
     Err(Error::input(format!(
-        "the data's states have `{data_size}` numbers, the model's `{distance_size}`"
+        "states of the data have `{data_size}` values, those of the model `{distance_size}`"
     ))
     .hint("plan with the data the model was trained on"))
 }

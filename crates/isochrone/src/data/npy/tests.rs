@@ -82,7 +82,7 @@ fn each_claim_that_cannot_be_kept_has_its_own_message() {
 }
 
 #[test]
-fn fortran_order_is_refused_with_the_way_out() {
+fn fortran_order_is_refused_with_a_hint() {
     let text = "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2), }";
     assert!(complaint(text, &[0; 8]).contains("numpy.ascontiguousarray(states)"));
     let one = "{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }";
