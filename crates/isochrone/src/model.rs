@@ -9,7 +9,7 @@ mod shape;
 
 use std::path::Path;
 
-use self::reference::Reference;
+use self::reference::ReferenceStates;
 pub use self::shape::ModelShape;
 use self::shape::STORED_ACTIONS;
 use crate::checkpoint::{Snapshot, load, save};
@@ -36,7 +36,7 @@ pub struct Model {
     distance: Option<(Box<dyn Measure>, Vec<f32>)>,
     stored_actions: Vec<f32>,
     policy: Option<(Actor, Vec<f32>)>,
-    reference: Reference,
+    reference: ReferenceStates,
     threads: Threads,
 }
 
@@ -83,7 +83,7 @@ impl Model {
             let row = below(stream.block(0, index as u32)[0], dataset.rows() as u32);
             stored_actions.extend_from_slice(&dataset.read_action(row as usize)?);
         }
-        let reference = Reference::of(dataset, seed)?;
+        let reference = ReferenceStates::of(dataset, seed)?;
         Ok(Self::assemble(shape, numbers, stored_actions, policy_numbers, reference))
     }
 
@@ -92,7 +92,7 @@ impl Model {
         distance: Option<Vec<f32>>,
         stored_actions: Vec<f32>,
         policy: Option<Vec<f32>>,
-        reference: Reference,
+        reference: ReferenceStates,
     ) -> Self {
         let mut parameters = Parameters::default();
         let (measure, actor) = shape.build(&mut parameters);
@@ -384,7 +384,7 @@ impl Model {
         };
         let mut need = |name: &str| take(name).ok_or_else(|| foreign(&format!("no `{name}`")));
         let actions = need("stored_actions")?;
-        let reference = Reference {
+        let reference = ReferenceStates {
             states: need("reference.states")?,
             scaling: Normalization::new(need("reference.shift")?, need("reference.scale")?),
             spacing: need("reference.spacing")?.first().copied().unwrap_or(1.0),

@@ -11,13 +11,13 @@ const PROBES: usize = 256;
 
 /// Data states, standardized, and how far apart they typically are.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reference {
+pub(super) struct ReferenceStates {
     pub(super) scaling: Normalization,
     pub(super) states: Vec<f32>,
     pub(super) spacing: f32,
 }
 
-impl Reference {
+impl ReferenceStates {
     /// Samples `dataset`.
     pub(super) fn of(dataset: &Dataset, seed: u64) -> Result<Self> {
         let scaling = dataset.standard()?;

@@ -16,14 +16,14 @@ pub(super) fn known_learners() -> impl Iterator<Item = &'static str> {
 
 /// One learner that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct LearnerEntry {
     /// A name or the path of a config.
     pub(super) learner: String,
     /// `key=value` settings for this learner only.
     pub(super) settings: Vec<String>,
 }
 
-impl Entry {
+impl LearnerEntry {
     /// Reads `NAME` or `FILE.toml`, either followed by any number of `:KEY=VALUE`.
     fn read(word: &str) -> Self {
         let mut parts = word.split(':').map(|part| part.trim().to_owned());
@@ -49,13 +49,14 @@ impl Entry {
 }
 
 /// The learners that were asked for, without repetitions, in the order given.
-pub(super) fn entries(words: &[String]) -> Result<Vec<Entry>> {
-    let mut found: Vec<Entry> = Vec::new();
+pub(super) fn entries(words: &[String]) -> Result<Vec<LearnerEntry>> {
+    let mut found: Vec<LearnerEntry> = Vec::new();
     for word in words {
-        let entry = Entry::read(word);
+        let entry = LearnerEntry::read(word);
         match entry.learner.as_str() {
             "all" => found.extend(
-                known_learners().map(|name| Entry { learner: name.to_owned(), ..entry.clone() }),
+                known_learners()
+                    .map(|name| LearnerEntry { learner: name.to_owned(), ..entry.clone() }),
             ),
             known if entry.is_file() || known_learners().any(|name| name == known) => {
                 found.push(entry);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::Sheet;
 use super::agreement::{agree, extraction, runs};
-use super::entry::{CRL_NCE, Entry, distinct, entries};
+use super::entry::{CRL_NCE, LearnerEntry, distinct, entries};
 use crate::engine::Threads;
 use crate::error::{Error, Result};
 use crate::evaluate::ExactSteps;
@@ -176,7 +176,7 @@ impl Plan {
         &mut self,
         request: &Request,
         world: World,
-        entry: &Entry,
+        entry: &LearnerEntry,
         out: &Path,
     ) -> Result<Vec<Combination>> {
         let label = entry.label();
@@ -258,7 +258,7 @@ pub(super) fn recording(data: &DataConfig) -> (&str, u64, Option<u32>) {
 fn resolve(
     request: &Request,
     world: World,
-    entry: &Entry,
+    entry: &LearnerEntry,
     extraction: Option<&str>,
     given: &[String],
 ) -> Result<RunConfig> {
