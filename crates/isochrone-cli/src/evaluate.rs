@@ -1,18 +1,19 @@
-//! `isochrone evaluate`: how often goals are reached, and how learned steps agree with exact ones.
+//! `isochrone evaluate`: how often goals are reached, and how learned steps agree with exact and
+//! elapsed ones.
 
 use std::path::{Path, PathBuf};
 
-use isochrone::evaluate::Success;
+use isochrone::evaluate::{Success, Trajectories, against_elapsed};
 use isochrone::model::Model;
 use isochrone::plan::Graph;
 use isochrone::report::pictures as draw;
-use isochrone::run::OpenRun;
+use isochrone::run::{OpenRun, Source};
 use isochrone::{Error, Result};
 
 use crate::evaluation::Evaluation;
 use crate::examiner::{Examiner, Steering};
 use crate::flags::Nodes;
-use crate::opened::{data_of, open_run, seed_folders};
+use crate::opened::{open_run, sampled, seed_folders};
 use crate::output::{Bars, say, say_json};
 use crate::pictures::{self, Plane};
 use crate::routes::routes;
@@ -62,13 +63,21 @@ fn one(arguments: &Evaluate) -> Result<Evaluation> {
         // Complains before the long work where nobody can steer.
         opened.model.need_policy().map_err(|error| error.in_file(&opened.folder))?;
     }
-    let source = data_of(&opened)?;
+    let (source, trajectories) = data(&opened)?;
     let examiner = Examiner::new(&opened.config, &source)?;
-    let mut measured = measure(&opened, &examiner, arguments.control)?;
+    let mut measured = measure(&opened, &examiner, &trajectories, arguments.control)?;
     if !arguments.no_pictures {
         measured.evaluation.pictures = paint(&opened, &examiner, &measured)?;
     }
     Ok(measured.evaluation)
+}
+
+/// The data that a run learned from, and the trajectories to judge its distance on. The latter are
+/// chosen first: a sample would be split in another way.
+fn data(opened: &OpenRun) -> Result<(Source, Trajectories)> {
+    let whole = opened.source()?;
+    let trajectories = whole.judged_on(&opened.config)?;
+    Ok((sampled(whole)?, trajectories))
 }
 
 /// An evaluation and what its pictures need besides.
@@ -80,6 +89,7 @@ struct Examined<'m> {
 fn measure<'m>(
     opened: &'m OpenRun,
     examiner: &Examiner<'_>,
+    trajectories: &Trajectories,
     control: Option<Steering>,
 ) -> Result<Examined<'m>> {
     let (config, model) = (&opened.config, &opened.model);
@@ -95,6 +105,8 @@ fn measure<'m>(
     };
     let accuracy = if model.has_distance() { examiner.accuracy(model)? } else { None };
     let against_exact = if model.has_distance() { examiner.against_exact(model)? } else { None };
+    let elapsed = || against_elapsed(model, trajectories, config.evaluation.seed);
+    let elapsed = if model.has_distance() { elapsed()? } else { None };
     let source = &config.data.source;
     let mut not_available = Vec::new();
     match (examiner.world(), &success) {
@@ -127,6 +139,7 @@ fn measure<'m>(
         over_training: wording::over_training(config, &opened.folder)?,
         accuracy,
         against_exact,
+        against_elapsed: elapsed,
         audit: model.has_distance().then(|| examiner.audit(model)).transpose()?,
         not_available,
         pictures: Vec::new(),
@@ -161,8 +174,8 @@ fn paint(
         draw::routes(&picture, &target("routes"))?;
         drawn.push(target("routes"));
     }
-    let accuracy = measured.evaluation.accuracy.as_ref();
-    if let Some(picture) = accuracy.and_then(|found| pictures::calibration(found, &name)) {
+    let (accuracy, elapsed) = (evaluation.accuracy.as_ref(), evaluation.against_elapsed.as_ref());
+    if let Some(picture) = pictures::calibration(accuracy, elapsed, &name) {
         draw::calibration(&picture, &target("calibration"))?;
         drawn.push(target("calibration"));
     }
@@ -184,11 +197,11 @@ fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
     let bar = Bars::new().bar("evaluate", folders.len() as u64);
     let mut opened = complete_seeds(folders)?;
     opened.iter_mut().for_each(|one| arguments.nodes.apply(&mut one.config));
-    let source = data_of(&opened[0])?;
+    let (source, trajectories) = data(&opened[0])?;
     let examiner = Examiner::new(&opened[0].config, &source)?;
     let mut evaluations = Vec::new();
     for one in &opened {
-        evaluations.push(measure(one, &examiner, arguments.control)?.evaluation);
+        evaluations.push(measure(one, &examiner, &trajectories, arguments.control)?.evaluation);
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -270,6 +283,11 @@ fn tell(evaluation: &Evaluation) -> Result<()> {
     if let Some(against) = &evaluation.against_exact {
         say(&format!("check     {}", wording::against(against)))?;
         say(&format!("check     {}", wording::fewest(against)))?;
+    }
+    if let Some(found) = &evaluation.against_elapsed {
+        wording::elapsed(found, &evaluation.algorithm)
+            .iter()
+            .try_for_each(|line| say(&format!("check     {line}")))?;
     }
     for missing in &evaluation.not_available {
         say(&format!("missing   {missing}"))?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use isochrone::evaluate::{Audit, OverTraining, Success};
+use isochrone::evaluate::{AgainstElapsed, Audit, OverTraining, Success};
 use serde::Serialize;
 
 use crate::examiner::{Against, Measured, Steering};
@@ -31,6 +31,8 @@ pub struct Evaluation {
     pub accuracy: Option<Measured>,
     /// Agreement with the other exact columns, on a pinwheel.
     pub against_exact: Option<Against>,
+    /// Agreement with the steps that elapsed on recorded trajectories, where a distance was learned.
+    pub against_elapsed: Option<AgainstElapsed>,
     /// The triangle inequality, where a distance was learned.
     pub audit: Option<Audit>,
     /// What could not be measured, and why.

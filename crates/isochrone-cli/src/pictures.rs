@@ -6,12 +6,13 @@
 use std::path::Path;
 
 use isochrone::Result;
-use isochrone::evaluate::steps_to;
+use isochrone::evaluate::{AgainstElapsed, steps_to};
 use isochrone::ledger;
 use isochrone::model::Model;
 use isochrone::plan::{Graph, PathEnding};
 use isochrone::report::{
-    CalibrationChart, Curves, DistanceField, Families, Isochrones, Panel, Series, Spread,
+    CalibrationChart, CalibrationPanel, Curves, DistanceField, Families, Isochrones, Panel, Series,
+    Spread, Trend,
 };
 use isochrone::run::Source;
 use isochrone::run::files::{EVALUATION, METRICS};
@@ -20,6 +21,7 @@ use isochrone::simulate::referee::{Columns, pinwheel::CELL};
 use isochrone::tabular::steps;
 
 use crate::examiner::Measured;
+use crate::wording;
 
 /// Nodes along the longer side of a map.
 const NODES: usize = 161;
@@ -252,19 +254,45 @@ fn families(source: &Source) -> Families {
     Families { trajectories: indices.map(|index| (family(index), line(index))).collect(), names }
 }
 
-/// Learned against exact steps; none where no line fits.
-pub fn calibration(measured: &Measured, name: &str) -> Option<CalibrationChart> {
-    let found = &measured.found;
-    let caption = format!(
-        "{} pairs of recorded states with a way. Exact: {}. Line: least squares.",
-        found.pairs, measured.against
-    );
-    Some(CalibrationChart {
-        title: format!("Learned and exact steps: {name}"),
-        caption,
-        pairs: measured.pairs.clone(),
-        slope: found.slope? as f32,
-        intercept: found.intercept? as f32,
+/// Learned against exact and elapsed steps; none where there are neither.
+pub fn calibration(
+    measured: Option<&Measured>,
+    elapsed: Option<&AgainstElapsed>,
+    name: &str,
+) -> Option<CalibrationChart> {
+    let (mut panels, mut captions) = (Vec::new(), Vec::new());
+    if let Some(measured) = measured
+        && let (Some(slope), Some(intercept)) = (measured.found.slope, measured.found.intercept)
+    {
+        captions.push(format!(
+            "Exact: {}, on {} pairs with a way; line: least squares.",
+            measured.against, measured.found.pairs
+        ));
+        let trend = Trend::Line { slope: slope as f32, intercept: intercept as f32 };
+        panels.push(CalibrationPanel {
+            known: "exact".into(),
+            pairs: measured.pairs.clone(),
+            trend,
+        });
+    }
+    if let Some(found) = elapsed {
+        captions.push(format!(
+            "Elapsed: between two rows of one trajectory, {} pairs on {}; the distance is at most \
+             about that.",
+            found.pairs,
+            wording::recorded(found)
+        ));
+        let medians = found.bands.iter().map(|band| [band.elapsed as f32, band.learned as f32]);
+        panels.push(CalibrationPanel {
+            known: "elapsed".into(),
+            pairs: found.points.clone(),
+            trend: Trend::Medians(medians.collect()),
+        });
+    }
+    (!panels.is_empty()).then(|| CalibrationChart {
+        title: format!("Learned and known steps: {name}"),
+        caption: captions.join(" "),
+        panels,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use isochrone::data::Dataset;
-use isochrone::plan::{Path, PathEnding};
+use isochrone::plan::{Distance, Doubts, Gap, Path, PathEnding};
 use isochrone::report::pictures;
 use isochrone::run::{OpenRun, Source};
 use isochrone::simulate::referee::Columns;
@@ -65,6 +65,8 @@ struct Report {
     left: Vec<f32>,
     /// The trajectories it borrows from, with their families if they have any.
     borrowed: Vec<Borrowed>,
+    /// What speaks against following it.
+    doubts: Doubts,
     pictures: Vec<PathBuf>,
 }
 
@@ -140,6 +142,7 @@ fn plan(arguments: &Plan) -> Result<Report> {
         goal: End::new(goal, path.novelty.goal, goal_filled),
         left,
         borrowed: path.trajectories.iter().map(borrow).collect(),
+        doubts: Doubts::of(&path, &source.dataset, &model.places())?,
         path,
         pictures,
     })
@@ -229,10 +232,83 @@ fn tell(report: &Report) -> Result<()> {
             say(&format!("          {state:width$}  {left:6.1} steps left"))?;
         }
     }
+    for doubt in cautions(&report.doubts, path) {
+        say(&format!("caution   {doubt}"))?;
+    }
+    for line in meanings(report) {
+        say(&format!("meaning   {line}"))?;
+    }
     for picture in &report.pictures {
         say(&format!("wrote     {}", picture.display()))?;
     }
     Ok(())
+}
+
+/// What speaks against following a plan, a sentence each.
+fn cautions(doubts: &Doubts, path: &Path) -> Vec<String> {
+    let far = |(end, spacings): &(&str, f32)| {
+        format!(
+            "far off the data: the {end} lies {spacings:.1} typical spacings away; what is said \
+             about it is a guess"
+        )
+    };
+    let mut cautions: Vec<String> = doubts.far.iter().map(far).collect();
+    let worst = |gaps: &[Gap]| {
+        gaps.iter().copied().max_by(|one, other| one.typical_steps.total_cmp(&other.typical_steps))
+    };
+    if let Some(gap) = worst(&doubts.jumps) {
+        let moves = wording::counted(path.hops.len().max(1) as u64, "move", "moves");
+        cautions.push(format!(
+            "teleports: {} of {moves} jump, at worst {:.0} typical steps where {} recorded; \
+             `recorded` is too low; more `--nodes` may help",
+            doubts.jumps.len(),
+            gap.typical_steps,
+            if gap.recorded == 1 { "1 is".into() } else { format!("{} are", gap.recorded) },
+        ));
+    }
+    if let Some(gap) = worst(&doubts.bridges) {
+        cautions.push(format!(
+            "bridged: nothing recorded covers {}, at worst {:.0} typical steps long, where the path \
+             joins trajectories or meets its ends",
+            wording::counted(doubts.bridges.len() as u64, "gap", "gaps"),
+            gap.typical_steps,
+        ));
+    }
+    cautions
+}
+
+/// What each kind of number that was printed means, and which one to read.
+fn meanings(report: &Report) -> Vec<&'static str> {
+    let (path, doubts) = (&report.path, &report.doubts);
+    let mut lines = Vec::new();
+    if path.recorded.is_some() && doubts.jumps.is_empty() && doubts.bridges.is_empty() {
+        lines.push(
+            "recorded: the steps that trajectories took along the path, without its two ends; read \
+             this one as steps",
+        );
+    } else if path.recorded.is_some() {
+        lines.push(
+            "recorded: the steps that trajectories took along the path, without its two ends; with \
+             the gaps above, it is a lower bound",
+        );
+    }
+    if path.ending == PathEnding::Arrived {
+        lines.push(
+            "learned along it: the distances of its moves added up; if a learner adds a constant, \
+             it counts once per move",
+        );
+        lines.push("asked for directly: the learned distance from start to goal");
+    }
+    if path.states.len() > 1 {
+        lines.push("steps left: the learned distance from that state to the goal");
+    }
+    if !lines.is_empty() {
+        lines.push("whether learned numbers can be read as steps, `isochrone evaluate` says");
+    }
+    if !doubts.far.is_empty() {
+        lines.push("spacings: 1 is as far as 99 of 100 data states are from their neighbours");
+    }
+    lines
 }
 
 /// The trajectories a path borrows from, those of one family together.

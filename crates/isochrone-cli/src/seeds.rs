@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use isochrone::Result;
+use isochrone::evaluate::Reading;
 use serde::Serialize;
 
 use crate::evaluation::Evaluation;
@@ -78,6 +79,15 @@ impl SeedsReport {
                 row.name, row.mean
             ))?;
         }
+        let warned = |found: &&Evaluation| {
+            found.against_elapsed.as_ref().is_some_and(|it| it.reading != Reading::Steps)
+        };
+        if let Some(found) = self.seeds.iter().find(warned)
+            && let Some(elapsed) = &found.against_elapsed
+            && let Some(sentence) = wording::elapsed(elapsed, &found.algorithm).last()
+        {
+            say(&format!("check     seed {}: {sentence}", found.seed))?;
+        }
         for picture in &self.pictures {
             say(&format!("wrote     {}", picture.display()))?;
         }
@@ -132,6 +142,10 @@ fn means(seeds: &[Evaluation]) -> Vec<Mean> {
         mean("Spearman, stitched", 2, &|found| found.against_exact.as_ref()?.stitched.data),
         mean("median error (steps)", 1, &|found| found.against_exact.as_ref()?.median_error),
         mean("coverage (%)", 0, &|found| Some(100.0 * found.against_exact.as_ref()?.coverage?)),
+        mean("learned at or below elapsed (%)", 0, &|found| {
+            Some(100.0 * found.against_elapsed.as_ref()?.at_or_below)
+        }),
+        mean("drop per elapsed step", 2, &|found| found.against_elapsed.as_ref()?.drop_per_step),
         mean("triangle violations", 0, &|found| Some(found.audit.as_ref()?.violations as f64)),
         mean("mean distance (steps)", 1, &|found| Some(found.audit.as_ref()?.mean_steps)),
         mean("asymmetry", 2, &|found| Some(found.audit.as_ref()?.asymmetry)),

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use isochrone::algorithms::{self, Phases};
-use isochrone::evaluate::{OverTraining, Success};
+use isochrone::evaluate::{AgainstElapsed, OverTraining, Rate, Success, against_elapsed};
 use isochrone::run::files::{CONFIG, MODEL};
-use isochrone::run::{self, Finished, RunConfig};
+use isochrone::run::{self, Finished, RunConfig, Source};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
@@ -88,7 +88,33 @@ struct Report {
     /// All evaluations of the run, in a maze.
     #[serde(skip_serializing_if = "Option::is_none")]
     over_training: Option<OverTraining>,
+    /// Agreement with the steps that elapsed on recorded trajectories, where a distance was learned.
+    against_elapsed: Option<AgainstElapsed>,
     error: Option<String>,
+}
+
+impl Report {
+    /// Prints it as lines; the one error of a single run is printed elsewhere.
+    fn tell(&self, is_one_of_many: bool, algorithm: &str) -> Result<()> {
+        let name = self.folder.display();
+        if let Some(error) = &self.error {
+            return if is_one_of_many {
+                say(&format!("failed    {name}: {error}"))
+            } else {
+                Ok(())
+            };
+        }
+        let reached = self.success.as_ref().map_or(String::new(), |success| {
+            let Rate { rate, tasks, .. } = success.overall;
+            format!("   reached {:.1} % of {tasks} goals", 100.0 * rate)
+        });
+        say(&format!("trained   {name}/{MODEL}{reached}"))?;
+        if let Some(over) = self.over_training.as_ref().filter(|_| self.success.is_some()) {
+            say(&format!("          {}", wording::evaluations(over)))?;
+        }
+        let lines = self.against_elapsed.as_ref().map(|found| wording::elapsed(found, algorithm));
+        lines.iter().flatten().try_for_each(|line| say(&format!("check     {line}")))
+    }
 }
 
 /// Runs the command.
@@ -106,7 +132,7 @@ pub fn run(arguments: &Train, threads: usize) -> Result<()> {
     let report_every = arguments.report_every;
     let workshop = Workshop { hardware: &hardware, threads, report_every, signals: &signals };
     let results = train_all(&jobs, &source, &workshop)?;
-    tell(&jobs, results, arguments, &folder)
+    tell(&jobs, &source, results, arguments, &folder)
 }
 
 /// The folder of the command, and the runs in it.
@@ -257,48 +283,46 @@ fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
 
 fn tell(
     jobs: &[(RunConfig, PathBuf)],
+    source: &Source,
     results: Vec<Result<Finished>>,
     arguments: &Train,
     folder: &Path,
 ) -> Result<()> {
     let mut reports = Vec::new();
     let mut failure = None;
+    let judged = results.iter().any(Result::is_ok).then(|| source.judged_on(&jobs[0].0));
+    let judged = judged.transpose()?;
     for ((config, folder), result) in jobs.iter().zip(results) {
-        let (success, error) = match result {
-            Ok(finished) => (finished.success, None),
-            Err(error) => {
-                let text = error.to_string();
-                failure = Some(error);
-                (None, Some(text))
-            }
-        };
         let over_training = wording::over_training(config, folder)?;
         let (folder, seed) = (folder.clone(), config.seed);
-        reports.push(Report { folder, seed, success, over_training, error });
+        let mut report = Report {
+            folder,
+            seed,
+            success: None,
+            over_training,
+            against_elapsed: None,
+            error: None,
+        };
+        match result {
+            Ok(Finished { model, success }) => {
+                report.success = success;
+                if let Some(trajectories) = judged.as_ref().filter(|_| model.has_distance()) {
+                    let seed = config.evaluation.seed;
+                    report.against_elapsed = against_elapsed(&model, trajectories, seed)?;
+                }
+            }
+            Err(error) => {
+                report.error = Some(error.to_string());
+                failure = Some(error);
+            }
+        }
+        reports.push(report);
     }
     if arguments.json {
         say_json(&reports)?;
     } else {
-        for report in &reports {
-            let name = report.folder.display();
-            match (&report.error, &report.success) {
-                (Some(error), _) if reports.len() > 1 => {
-                    say(&format!("failed    {name}: {error}"))?
-                }
-                (Some(_), _) => {}
-                (None, None) => say(&format!("trained   {name}/{MODEL}"))?,
-                (None, Some(success)) => {
-                    say(&format!(
-                        "trained   {name}/{MODEL}   reached {:.1} % of {} goals",
-                        100.0 * success.overall.rate,
-                        success.overall.tasks
-                    ))?;
-                    if let Some(over) = &report.over_training {
-                        say(&format!("          {}", wording::evaluations(over)))?;
-                    }
-                }
-            }
-        }
+        let algorithm = jobs[0].0.algorithm.name();
+        reports.iter().try_for_each(|report| report.tell(reports.len() > 1, algorithm))?;
     }
     match failure {
         None => Ok(()),

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use isochrone::Result;
-use isochrone::evaluate::{Audit, LAST, Line, OverTraining, Rate};
+use isochrone::algorithms;
+use isochrone::evaluate::{AgainstElapsed, Audit, Band, LAST, Line, OverTraining, Rate, Reading};
 use isochrone::run::{self, RunConfig};
 use isochrone::simulate::World;
 use isochrone::tabular::steps;
@@ -105,6 +106,49 @@ pub fn accuracy(measured: &Measured) -> [String; 2] {
     ]
 }
 
+/// Which trajectories learned and elapsed steps are compared on.
+pub fn recorded(found: &AgainstElapsed) -> String {
+    let count = |kind: &str| {
+        let (one, many) = (format!("{kind} trajectory"), format!("{kind} trajectories"));
+        counted(found.trajectories as u64, &one, &many)
+    };
+    if found.held_out {
+        count("held-out")
+    } else {
+        format!("{}, as none were held out", count("training"))
+    }
+}
+
+/// How learned steps relate to elapsed ones, in two lines; a third says where they should not be
+/// read as steps, and what to do then.
+pub fn elapsed(found: &AgainstElapsed, algorithm: &str) -> Vec<String> {
+    let medians = |band: &Band| format!("{:.0} → {:.0}", band.elapsed, band.learned);
+    let medians: Vec<String> = found.bands.iter().map(medians).collect();
+    let mut lines = vec![
+        format!(
+            "elapsed steps on {}: learned steps are at or below them on {:.0} % of {} pairs and \
+             fall by {} per step toward a goal (1 is ideal, less where the data wander)",
+            recorded(found),
+            100.0 * found.at_or_below,
+            grouped(found.pairs as u64),
+            maybe(found.drop_per_step, 2),
+        ),
+        format!("elapsed → learned steps, in the median: {}", medians.join(", ")),
+    ];
+    let why = match found.reading {
+        Reading::Steps => return lines,
+        Reading::FarAbove => "on most pairs the distance is far above the steps that elapsed",
+        Reading::Unordered => "the distance hardly rises with the steps that elapsed",
+    };
+    let remedy = if algorithm == algorithms::Config::DEFAULT {
+        "train longer (`--more`) or on more data".to_owned()
+    } else {
+        format!("where steps matter, use `--algorithm {}`", algorithms::Config::DEFAULT)
+    };
+    lines.push(format!("do not read the learned numbers as steps: {why}; {remedy}"));
+    lines
+}
+
 /// How ranks and scale of learned steps agree with exact ones.
 pub fn against(against: &Against) -> String {
     let reads = match &against.line {
@@ -204,6 +248,33 @@ mod tests {
     #[test]
     fn steps_say_what_missing_a_goal_costs() {
         assert!(meaning(0.95).ends_with("costs 13.5 steps at discount 0.95"));
+    }
+
+    #[test]
+    fn one_sentence_says_when_a_number_is_not_to_be_read_as_steps() {
+        let mut found = AgainstElapsed {
+            held_out: true,
+            trajectories: 40,
+            pairs: 1_500,
+            at_or_below: 0.25,
+            spearman: Some(0.9),
+            drop_per_step: Some(1.84),
+            bands: vec![Band { from: 2, pairs: 700, elapsed: 3.0, learned: 168.4 }],
+            reading: Reading::FarAbove,
+            points: Vec::new(),
+        };
+        let lines = elapsed(&found, "cmd1");
+        assert!(lines[0].starts_with("elapsed steps on 40 held-out trajectories"), "{lines:?}");
+        assert!(lines[0].contains("on 25 % of 1,500 pairs and fall by 1.84"), "{lines:?}");
+        assert_eq!(lines[1], "elapsed → learned steps, in the median: 3 → 168");
+        assert!(lines[2].starts_with("do not read the learned numbers as steps: "), "{lines:?}");
+        assert!(lines[2].ends_with("where steps matter, use `--algorithm atlas`"), "{lines:?}");
+        let own = elapsed(&found, "atlas").remove(2);
+        assert!(own.ends_with("train longer (`--more`) or on more data"), "{own}");
+        (found.reading, found.held_out) = (Reading::Steps, false);
+        let lines = elapsed(&found, "cmd1");
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].contains("40 training trajectories, as none were held out"), "{lines:?}");
     }
 
     #[test]

@@ -96,6 +96,10 @@ fn an_evaluation_counts_success_by_class_and_asks_the_exact_solver() {
         (&found["audit"]["triples"], &found["audit"]["violations"]),
         (&20_000.into(), &0.into())
     );
+    let elapsed = &found["against_elapsed"];
+    assert!((0.0..=1.0).contains(&elapsed["at_or_below"].as_f64().unwrap()), "{elapsed}");
+    assert!(elapsed["drop_per_step"].is_f64() && elapsed["reading"].is_string(), "{elapsed}");
+    assert_eq!(elapsed["bands"].as_array().unwrap().len(), 6, "48 rows: {elapsed}");
     assert_eq!(found["not_available"].as_array().unwrap().len(), 0);
     let pictures = found["pictures"].as_array().unwrap();
     assert_eq!(pictures.len(), 6);
@@ -113,6 +117,9 @@ fn a_plan_names_its_states_its_sources_and_how_far_its_ends_are_from_the_data() 
     assert!(text.starts_with("start     (0.2, 0.1): within the data\n"), "{text}");
     assert!(text.contains("\ngoal      (0.9, 0.5): within the data\n"), "{text}");
     assert!(text.contains("bottom") && text.contains("right"), "{text}");
+    assert!(text.contains("\nmeaning   recorded: ") && text.contains("read this one"), "{text}");
+    assert!(text.contains("\nmeaning   steps left: "), "{text}");
+    assert!(!text.contains("caution"), "{text}");
     assert!(RUN.join("plan.svg").exists() && RUN.join("plan.png").exists());
     let found = said_json(&[&ends[..], &["--json", "--no-pictures"]].concat());
     let states = found["path"]["states"].as_array().unwrap();
@@ -281,6 +288,11 @@ fn data_from_a_file_have_a_distance_and_no_world() {
     assert_eq!(found["success"], Value::Null);
     assert_eq!(found["not_available"].as_array().unwrap().len(), 2);
     assert_eq!(found["audit"]["violations"], 0);
+    assert_eq!(found["against_elapsed"]["held_out"], true);
+    assert!(folder.join("calibration.png").exists());
+    let told = said(&["evaluate", path(&folder), "--no-pictures"]);
+    assert!(told.contains("check     elapsed steps on 1 held-out trajectory: "), "{told}");
+    assert!(told.contains("check     elapsed → learned steps, in the median: 1 → "), "{told}");
     let text = said(&["plan", path(&folder), "--start", "1,0,0", "--goal", "0.54,0.84,1"]);
     assert!(!folder.join("plan.png").exists() && text.contains("trajector"), "{text}");
     let text = refused(&["audit", path(&folder), "--data", "pinwheel"]);
@@ -314,6 +326,23 @@ fn data_that_stay_on_disk_are_judged_by_a_sample_and_it_is_said() {
         assert!(output.status.success(), "{told}");
         assert!(told.contains("31 of 100 trajectories, drawn at random"), "{told}");
     }
+}
+
+#[test]
+fn a_distance_that_runs_away_ends_with_exit_code_3_and_a_hint() {
+    let folder = FOLDER.path().join("away");
+    let mut words = few(&folder, "pinwheel", 20);
+    words[3] = "mqe".into();
+    words.extend(["--set", "algorithm.optimizer.learning_rate=10"].map(String::from));
+    let output = isochrone(&words);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    assert!(
+        told.contains("`distance/median_steps` became `") && told.contains("step 20"),
+        "{told}"
+    );
+    assert!(told.contains("smaller") && told.contains("another learner"), "{told}");
+    assert!(!folder.join("model.safetensors").exists());
 }
 
 #[test]

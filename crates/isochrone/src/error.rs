@@ -15,15 +15,16 @@ pub enum Error {
     /// A file, config or argument is not as expected. Exit code 2.
     #[error("{0}")]
     Input(Complaint),
-    /// A number stopped being finite while training. Exit code 3.
+    /// A number stopped being finite, or a distance ran away, while training. Exit code 3.
     #[error(
-        "`{metric}` became `{value}` at step {step}; the last finite checkpoint is kept; \
-         hint: lower `algorithm.optimizer.learning_rate` or look for outliers in the data"
+        "`{metric}` became `{value}` at step {step}; the last sound checkpoint is kept; \
+         hint: lower `algorithm.optimizer.learning_rate`, make the head or the networks smaller, \
+         look for outliers in the data, or use another learner"
     )]
     Diverged {
         /// The update at which it was found.
         step: u64,
-        /// The metric or tensor that is not finite.
+        /// The metric or tensor that is not finite or too large.
         metric: String,
         /// Its value.
         value: f64,

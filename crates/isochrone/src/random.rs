@@ -45,6 +45,8 @@ purposes! {
     TRIPLES = 0x6201, "Triples of an audit.";
     PAIRS = 0x6300, "Pairs that are judged exactly.";
     SUPPORTED_PAIRS = 0x6301, "Pairs whose supported distance is known.";
+    ELAPSED_PAIRS = 0x6302, "Pairs of rows on one trajectory.";
+    TYPICAL_PAIRS = 0x6303, "Pairs whose distance is typical.";
     RESAMPLING = 0x6400, "Bootstrap samples.";
 }
 

@@ -1,11 +1,14 @@
-//! Measures; never trains: success, triangle audit, agreement with exact answers.
+//! Measures; never trains: success, triangle audit, agreement with exact answers and with elapsed
+//! steps.
 //!
 //! Numbers leave here in steps, d / ln(1/γ); the audit's excesses are in nats, as the inequality is.
 
 mod accuracy;
 mod audit;
 mod calibration;
+mod elapsed;
 mod protocol;
+mod runaway;
 mod statistics;
 mod steps;
 mod success;
@@ -17,7 +20,9 @@ pub use audit::{AUDITED_STATES, Audit, TOLERANCE, Worst, audit, audit_matrix};
 pub use calibration::{
     Agreement, Calibration, Judged, JudgedGoal, Point, calibrate, referee_pairs,
 };
+pub use elapsed::{AgainstElapsed, Band, Reading, Trajectories, against_elapsed};
 pub use protocol::{LAST, OverTraining};
+pub use runaway::check_distance;
 pub use statistics::{
     Line, MonotoneMap, OverSeeds, RESAMPLES, bootstrap, interquartile_mean, spearman,
 };

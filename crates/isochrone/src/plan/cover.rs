@@ -103,7 +103,7 @@ impl<'p> Sweep<'p> {
 }
 
 /// The coordinates `axes` of `state`, scaled.
-fn counted<'s>(
+pub(super) fn counted<'s>(
     scaling: &'s Normalization,
     axes: &'s [usize],
     state: &'s [f32],

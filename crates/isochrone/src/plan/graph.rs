@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cover::Cover;
 use super::shortest::{Edge, Edges, Ways};
-use super::{Distance, Novelty, Path, PathEnding, check_state};
+use super::{Distance, Hop, Novelty, Path, PathEnding, check_state};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 
@@ -68,7 +68,7 @@ pub struct Graph<'d, D: Distance> {
     embedded: D::Embedded,
     edges: Edges,
     /// The trajectories that support each edge, rising; those of edge n end at `support_ends[n]`.
-    supports: Vec<u32>,
+    supports: Vec<Support>,
     support_ends: Vec<usize>,
     threshold: f32,
 }
@@ -95,6 +95,9 @@ struct Support {
     from: u32,
     trajectory: u32,
     rows: u32,
+    /// Its last row at the one node, and its first at the other.
+    leaves: u32,
+    arrives: u32,
 }
 
 impl<'d, D: Distance> Graph<'d, D> {
@@ -128,7 +131,7 @@ impl<'d, D: Distance> Graph<'d, D> {
             let rows = group.iter().fold(rows, |fewest, support| fewest.min(support.rows));
             // A distance that is no quasimetric may be negative; a path never gains by an edge.
             list.push(Edge { from, to, steps: steps(&group[0]).max(0.0), rows });
-            supports.extend(group.iter().map(|support| support.trajectory));
+            supports.extend_from_slice(group);
             support_ends.push(supports.len());
         }
         let edges = Edges::new(nodes, list);
@@ -219,6 +222,7 @@ impl<'d, D: Distance> Graph<'d, D> {
             steps: f32::INFINITY,
             direct,
             recorded: None,
+            hops: Vec::new(),
             trajectories: Vec::new(),
             ending: PathEnding::Arrived,
             novelty,
@@ -273,28 +277,37 @@ impl<'d, D: Distance> Graph<'d, D> {
         }
         path.states.push(tree.goal.clone());
         path.recorded = Some(recorded);
-        path.trajectories = self.fewest_trajectories(&used);
+        path.hops = self.hops(&used);
+        let mut trajectories: Vec<usize> = path.hops.iter().map(|hop| hop.trajectory).collect();
+        trajectories.dedup();
+        path.trajectories = trajectories;
     }
 
-    /// The fewest trajectories that support `edges` one after the other: each continues as long as
-    /// any does.
-    fn fewest_trajectories(&self, edges: &[usize]) -> Vec<usize> {
-        let mut borrowed = Vec::new();
-        let mut current: Vec<u32> = Vec::new();
-        for &edge in edges {
+    /// Recorded moves along `edges`, one after the other, by the fewest trajectories: each is kept
+    /// as long as it supports the next edge.
+    fn hops(&self, edges: &[usize]) -> Vec<Hop> {
+        let support = |edge: usize| {
             let begin = if edge == 0 { 0 } else { self.support_ends[edge - 1] };
-            let support = &self.supports[begin..self.support_ends[edge]];
-            let left: Vec<u32> =
-                current.iter().copied().filter(|t| support.binary_search(t).is_ok()).collect();
-            if left.is_empty() {
-                borrowed.extend(current.first().map(|&trajectory| trajectory as usize));
-                current = support.to_vec();
-            } else {
-                current = left;
-            }
+            &self.supports[begin..self.support_ends[edge]]
+        };
+        let of = |edge: usize, trajectory: u32| {
+            let found = support(edge).binary_search_by_key(&trajectory, |one| one.trajectory);
+            found.ok().map(|at| Hop::of(&support(edge)[at]))
+        };
+        let mut hops = Vec::new();
+        let mut rest = edges;
+        while let Some(&first) = rest.first() {
+            let kept = |one: &Support| {
+                rest.iter().take_while(|&&edge| of(edge, one.trajectory).is_some()).count()
+            };
+            // Of those that last equally long the first.
+            let longest = support(first).iter().rev().max_by_key(|one| kept(one));
+            let Some(longest) = longest else { break };
+            let count = kept(longest);
+            hops.extend(rest[..count].iter().filter_map(|&edge| of(edge, longest.trajectory)));
+            rest = &rest[count..];
         }
-        borrowed.extend(current.first().map(|&trajectory| trajectory as usize));
-        borrowed
+        hops
     }
 
     /// Where to head for from `state` on the way to the tree's goal: the first state of the path
@@ -314,6 +327,18 @@ impl<'d, D: Distance> Graph<'d, D> {
             (here, recorded) = (edge.to as usize, recorded + edge.rows as usize);
         }
         Some(self.state(here))
+    }
+}
+
+impl Hop {
+    /// The move that a support stands for.
+    fn of(support: &Support) -> Self {
+        Self {
+            trajectory: support.trajectory as usize,
+            recorded: support.rows as usize,
+            leaves: support.leaves as usize,
+            arrives: support.arrives as usize,
+        }
     }
 }
 
@@ -344,6 +369,8 @@ fn supports(dataset: &Dataset, owners: &[u32], ahead: usize) -> Vec<Support> {
                     from: here.node,
                     trajectory: trajectory as u32,
                     rows: ((next.first + next.last - here.first - here.last) / 2) as u32,
+                    leaves: here.last as u32,
+                    arrives: next.first as u32,
                 });
             }
         }

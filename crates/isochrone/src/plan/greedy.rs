@@ -113,6 +113,7 @@ impl<'d, D: Distance> Greedy<'d, D> {
             steps,
             direct,
             recorded: None,
+            hops: Vec::new(),
             trajectories: Vec::new(),
             ending,
             novelty,

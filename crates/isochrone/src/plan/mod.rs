@@ -3,17 +3,20 @@
 //! Greedy moves to the candidate near by with the least d(candidate, goal). The graph has data
 //! states as nodes and an edge (u, v) of length d(u, v) only where that is short *and* a recorded
 //! trajectory goes from u to v within a few rows: a learned distance alone finds short-cuts through
-//! walls. Every answer says how far start and goal are from the data, and why it ends where it does.
+//! walls. Every answer says how far start and goal are from the data, and why it ends where it does;
+//! [`Doubts`] are what speaks against following it.
 
 mod cover;
+mod doubts;
 mod graph;
 mod greedy;
 mod path;
 mod shortest;
 
+pub use doubts::{Doubts, Gap};
 pub use graph::{Graph, GraphSettings, Longest, Tree};
 pub use greedy::{Ball, Greedy};
-pub use path::{Distance, Novelty, Path, PathEnding};
+pub use path::{Distance, Hop, Novelty, Path, PathEnding};
 use path::{check_state, squared_gap};
 
 #[cfg(test)]

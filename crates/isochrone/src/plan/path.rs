@@ -83,13 +83,29 @@ pub struct Path {
     pub direct: f32,
     /// The steps the recorded trajectories took along its edges; none for a greedy path.
     pub recorded: Option<usize>,
+    /// The recorded moves it borrows, one for each edge between data states: the first leads from its
+    /// second state to its third. Empty for a greedy path, which knows no trajectories.
+    pub hops: Vec<Hop>,
     /// The trajectories of the dataset it borrows from, in order; the fewest that support it edge by
-    /// edge. Empty for a greedy path, which knows no trajectories.
+    /// edge.
     pub trajectories: Vec<usize>,
     /// How it ends.
     pub ending: PathEnding,
     /// How far its two ends are from the data.
     pub novelty: Novelty,
+}
+
+/// A recorded move from near one data state to near another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Hop {
+    /// The trajectory that made it.
+    pub trajectory: usize,
+    /// The steps it took; another trajectory may have taken fewer.
+    pub recorded: usize,
+    /// The last row of the dataset near the one state.
+    pub leaves: usize,
+    /// The first row near the other.
+    pub arrives: usize,
 }
 
 /// How a path ends.

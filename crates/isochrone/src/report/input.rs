@@ -135,7 +135,7 @@ pub struct Comparison {
     pub panels: Vec<(String, Vec<Series>)>,
 }
 
-/// Learned against exact steps, with the straight line fitted to them.
+/// Learned steps of pairs against steps that are known, one panel for each kind of the latter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationChart {
@@ -143,12 +143,35 @@ pub struct CalibrationChart {
     pub title: String,
     /// The text below the picture; empty for none.
     pub caption: String,
-    /// (exact, learned) steps of pairs.
+    /// Side by side.
+    pub panels: Vec<CalibrationPanel>,
+}
+
+/// Learned steps against one kind of known steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrationPanel {
+    /// What the known steps are, such as `exact`.
+    pub known: String,
+    /// (known, learned) steps of pairs.
     pub pairs: Vec<[f32; 2]>,
-    /// Learned steps per exact step.
-    pub slope: f32,
-    /// Learned steps at zero exact steps.
-    pub intercept: f32,
+    /// What is drawn through them.
+    pub trend: Trend,
+}
+
+/// What is drawn through the pairs of a calibration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trend {
+    /// A fitted line.
+    Line {
+        /// Learned steps per known step.
+        slope: f32,
+        /// Learned steps at zero known steps.
+        intercept: f32,
+    },
+    /// Medians by known steps: (known, learned).
+    Medians(Vec<[f32; 2]>),
 }
 
 impl Families {
@@ -322,13 +345,24 @@ impl CalibrationChart {
     ///
     /// # Errors
     ///
-    /// No pairs, or a number that is not finite.
+    /// No panels, a panel without pairs, or a number that is not finite.
     pub fn check(&self) -> Result<()> {
-        if self.pairs.is_empty() {
-            return Err(Error::input("a calibration has `0` pairs, expected at least 1"));
+        if self.panels.is_empty() {
+            return Err(Error::input("a calibration has `0` panels, expected at least 1"));
         }
-        check_points("a pair", &self.pairs)?;
-        check_numbers("the fitted line", [self.slope, self.intercept])
+        for panel in &self.panels {
+            if panel.pairs.is_empty() {
+                return Err(Error::input("a calibration has `0` pairs, expected at least 1"));
+            }
+            check_points("a pair", &panel.pairs)?;
+            match &panel.trend {
+                Trend::Line { slope, intercept } => {
+                    check_numbers("the fitted line", [*slope, *intercept])?;
+                }
+                Trend::Medians(medians) => check_points("a median", medians)?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -16,7 +16,7 @@ mod routes;
 pub use coverage::Coverage;
 pub use field::DistanceField;
 pub use input::{
-    CalibrationChart, Comparison, Curves, Families, Isochrones, Panel, Reference, Series, Spread,
-    Summary,
+    CalibrationChart, CalibrationPanel, Comparison, Curves, Families, Isochrones, Panel, Reference,
+    Series, Spread, Summary, Trend,
 };
 pub use routes::{Routed, Routes};

@@ -14,7 +14,7 @@ use crate::algorithms;
 use crate::checkpoint::{Lock, Snapshot, latest, save_step};
 use crate::engine::Hardware;
 use crate::error::{Error, Result};
-use crate::evaluate::{Control, Success, success};
+use crate::evaluate::{Control, Success, check_distance, success};
 use crate::extraction::Extraction;
 use crate::ledger::Ledger;
 use crate::model::Model;
@@ -121,6 +121,7 @@ pub(super) fn train_in_memory(
             }
         }
         let model = trainer.model()?;
+        check_distance(&model, &source.dataset, steps, config.seed)?;
         let success = measure(config, source, &tasks(config, source)?, &model)?;
         Ok(Finished { model, success })
     })
@@ -318,8 +319,11 @@ impl Session<'_> {
         Ok(since.elapsed().as_secs_f64())
     }
 
-    /// Tables first, then the checkpoint: a table is never behind it.
+    /// Tables first, then the checkpoint: a table is never behind it. A distance that has run away
+    /// is not saved.
     fn save(&self, ledgers: &Ledgers) -> Result<()> {
+        let (model, step) = (self.trainer.model()?, self.trainer.step());
+        check_distance(&model, &self.source.dataset, step, self.config.seed)?;
         for ledger in [Some(&ledgers.metrics), ledgers.evaluation.as_ref(), Some(&ledgers.timing)] {
             ledger.map_or(Ok(()), Ledger::sync)?;
         }

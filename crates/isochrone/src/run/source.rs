@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
 use crate::data::{self, Choices, Dataset, Loaded, Memory, Normalization};
 use crate::error::{Error, Result};
+use crate::evaluate::Trajectories;
 use crate::simulate::{Environment, Recording, Task, World};
 use crate::train::Prepared;
 
@@ -54,6 +55,20 @@ impl Source {
         };
         let radius = self.world.as_ref().map(|opened| opened.environment.radius());
         normalized(config, training, validation, radius)
+    }
+
+    /// The trajectories to judge the distance of a run on: those held out of its training or, where
+    /// none are, those it was trained on; a sample where they stay in a file.
+    ///
+    /// # Errors
+    /// Too few trajectories to hold some out; the file can no longer be read.
+    pub fn judged_on(&self, config: &RunConfig) -> Result<Trajectories> {
+        let held_out = match &self.held_out {
+            None => self.dataset.split(config.data.validation, config.data.seed)?.1,
+            given => given.clone(),
+        };
+        let dataset = held_out.as_ref().unwrap_or(&self.dataset).in_memory()?.into_owned();
+        Ok(Trajectories { dataset, held_out: held_out.is_some() })
     }
 
     /// γ of a run on these data: what the config says, else the world's own, else that of files.

@@ -84,6 +84,33 @@ fn a_run_that_diverges_stops_with_its_step_and_leaves_only_finite_numbers() {
 }
 
 #[test]
+fn a_distance_that_runs_away_stops_the_run_before_it_is_saved() {
+    let folder = TempDir::new().unwrap();
+    for name in ["atlas", "cmd1", "cmd2", "mqe", "qrl", "tmd"] {
+        let (case, place) = (Case::new(name, ""), folder.path().join(name));
+        let run = |settings: &[&str]| {
+            let config = case.config(&[&["train.save_every=1"], settings].concat());
+            let (conditions, source) = (Conditions::default(), case.source());
+            execute(&config, &source, &place, &conditions, one_thread(), &mut Silent)
+        };
+        // One update leaves every loss finite and parameters of ten thousand.
+        let rates = [
+            "algorithm.optimizer.learning_rate=1e4",
+            "algorithm.distance_optimizer.learning_rate=1e4",
+        ];
+        match run(&rates).err() {
+            Some(Error::Diverged { step: 1, metric, value }) => {
+                assert_eq!(metric, "distance/median_steps", "{name}");
+                assert!(value > 10_120.0 && value.is_finite(), "{name}: {value}");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+        std::fs::remove_dir_all(&place).unwrap();
+        run(&[]).unwrap();
+    }
+}
+
+#[test]
 fn a_loss_that_is_not_finite_stops_the_update_it_appears_in() {
     for name in Config::NAMES {
         let case = Case::new(name, "");

@@ -1,6 +1,6 @@
-//! The pictures with two axes: learning curves, and learned against exact steps.
+//! Learning curves of one world.
 
-use super::super::{CalibrationChart, Curves, Series, Spread, Summary};
+use super::super::{Curves, Series, Spread, Summary};
 use super::axes::{self, Frame, LABEL_SIZE, Tick};
 use super::colour::Stroke;
 use super::drawing::{Align, Drawing, Ink, PagePoint, TEXT};
@@ -10,14 +10,12 @@ use super::{colour, font};
 
 /// Width and height of the frame of learning curves.
 const CURVES: PagePoint = [620.0, 340.0];
-/// The side of the frame of a calibration.
-const SQUARE: f64 = 440.0;
 /// Pixels below a frame for its numbers and what they count.
 pub(super) const BELOW: f64 = 48.0;
 /// Pixels per em of the name of a reference.
 const REFERENCE_SIZE: f64 = 11.5;
 /// Lines to compare with.
-const COMPARED: Ink = Ink::grey(90);
+pub(super) const COMPARED: Ink = Ink::grey(90);
 
 /// A frame with its ticks and the page around it.
 struct Chart {
@@ -155,80 +153,5 @@ fn references_of(drawing: &mut Drawing, frame: &Frame, input: &Curves) {
         free = height + REFERENCE_SIZE + 3.0;
         let at = [frame.right() + 6.0, height + 0.36 * REFERENCE_SIZE];
         drawing.text(at, name, REFERENCE_SIZE, Align::Start, TEXT);
-    }
-}
-
-/// Draws learned against exact steps; the input is checked.
-pub(super) fn calibration(input: &CalibrationChart) -> Drawing {
-    let words = Words {
-        title: &input.title,
-        caption: &input.caption,
-        horizontal: "exact steps",
-        vertical: "learned steps",
-        room_at_right: 12.0,
-    };
-    let chart = Chart::new(&words, [SQUARE, SQUARE], [steps(input); 2], [6, 6]);
-    let entries: [LegendEntry; 3] = [
-        (Key::Dot(colour::family(0)), "a pair of recorded states".to_owned()),
-        (Key::Line(super::drawing::BLACK, 2.0), fitted(input)),
-        (Key::Dashes(COMPARED), "learned = exact".to_owned()),
-    ];
-    let mut drawing = chart.sheet(&entries);
-    for pair in &input.pairs {
-        drawing.disc(chart.frame.point(*pair), 2.6, colour::family(0).opacity(0.45));
-    }
-    if let Some(ends) = straight(&chart.frame, 1.0, 0.0) {
-        drawing.dashes(ends, 1.4, [5.0, 3.5], COMPARED);
-    }
-    if let Some(ends) = straight(&chart.frame, f64::from(input.slope), f64::from(input.intercept)) {
-        drawing.line(ends, 2.0, super::drawing::BLACK);
-    }
-    chart.surround(&mut drawing, &words, &entries);
-    drawing
-}
-
-/// The range of exact and of learned steps alike, from zero where no number is below it.
-fn steps(input: &CalibrationChart) -> [f64; 2] {
-    let numbers = || input.pairs.iter().flatten().map(|&number| f64::from(number));
-    let [low, high] = axes::padded(numbers().chain([0.0]), 0.04);
-    if numbers().all(|number| number >= 0.0) { [0.0, high] } else { [low, high] }
-}
-
-fn fitted(input: &CalibrationChart) -> String {
-    let sign = if input.intercept < 0.0 { '−' } else { '+' };
-    let slope = format!("{:.2}", input.slope).replace('-', "−");
-    format!("learned ≈ {slope} × exact {sign} {:.1}", input.intercept.abs())
-}
-
-/// The piece of a straight line that lies in the frame.
-fn straight(frame: &Frame, slope: f64, intercept: f64) -> Option<Vec<PagePoint>> {
-    let ([left, right], [bottom, top]) = (frame.horizontal, frame.vertical);
-    let crossing = |height: f64| (height - intercept) / slope;
-    let (first, last) = match slope {
-        slope if slope > 0.0 => (left.max(crossing(bottom)), right.min(crossing(top))),
-        slope if slope < 0.0 => (left.max(crossing(top)), right.min(crossing(bottom))),
-        _ if (bottom..=top).contains(&intercept) => (left, right),
-        _ => return None,
-    };
-    let at = |across: f64| frame.place(across, slope * across + intercept);
-    (first < last).then(|| vec![at(first), at(last)])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frame() -> Frame {
-        let (horizontal, vertical) = ([0.0, 10.0], [0.0, 5.0]);
-        Frame { corner: [0.0, 0.0], size: [100.0, 50.0], horizontal, vertical }
-    }
-
-    #[test]
-    fn a_straight_line_is_cut_to_the_frame() {
-        assert_eq!(straight(&frame(), 1.0, 0.0), Some(vec![[0.0, 50.0], [50.0, 0.0]]));
-        assert_eq!(straight(&frame(), -1.0, 5.0), Some(vec![[0.0, 0.0], [50.0, 50.0]]));
-        assert_eq!(straight(&frame(), 0.0, 2.5), Some(vec![[0.0, 25.0], [100.0, 25.0]]));
-        assert_eq!(straight(&frame(), 0.0, 6.0), None);
-        assert_eq!(straight(&frame(), 1.0, 9.0), None);
     }
 }

@@ -6,6 +6,7 @@
 
 mod axes;
 mod bands;
+mod calibration;
 mod chart;
 mod colour;
 mod comparison;
@@ -60,14 +61,14 @@ pub fn comparison(input: &Comparison, path_without_extension: &Path) -> Result<(
     save(&comparison::draw(input), path_without_extension)
 }
 
-/// Draws learned against exact steps with the fitted line; writes `<path>.svg` and `<path>.png`.
+/// Draws learned against exact or elapsed steps; writes `<path>.svg` and `<path>.png`.
 ///
 /// # Errors
 ///
 /// What [`CalibrationChart::check`] refuses, and a disk that refuses a file.
 pub fn calibration(input: &CalibrationChart, path_without_extension: &Path) -> Result<()> {
     input.check()?;
-    save(&chart::calibration(input), path_without_extension)
+    save(&calibration::draw(input), path_without_extension)
 }
 
 /// Draws how often each part of a plane was visited; writes `<path>.svg` and `<path>.png`.

@@ -3,7 +3,9 @@
 use std::f32::consts::{PI, TAU};
 use std::fs::{self, File};
 
-use super::super::{DistanceField, Families, Panel, Reference, Series, Spread};
+use super::super::{
+    CalibrationPanel, DistanceField, Families, Panel, Reference, Series, Spread, Trend,
+};
 use super::*;
 use crate::random::{Purpose, Stream};
 
@@ -206,10 +208,25 @@ fn calibrated() -> CalibrationChart {
         title: "Learned and exact steps".into(),
         caption: "1000 pairs drawn evenly over the states of the ring; fitted by least squares."
             .into(),
-        pairs: [pairs(500, 0.0, 40.0), pairs(500, 25.0, 100.0)].concat(),
-        slope: 0.91,
-        intercept: 2.4,
+        panels: vec![
+            CalibrationPanel {
+                known: "exact".into(),
+                pairs: [pairs(500, 0.0, 40.0), pairs(500, 25.0, 100.0)].concat(),
+                trend: Trend::Line { slope: 0.91, intercept: 2.4 },
+            },
+            CalibrationPanel {
+                known: "elapsed".into(),
+                pairs: pairs(500, 1.0, 40.0),
+                trend: Trend::Medians(vec![[1.0, 3.2], [6.0, 8.0], [24.0, 24.0]]),
+            },
+        ],
     }
+}
+
+/// One panel with these pairs.
+fn calibrated_on(pairs: Vec<[f32; 2]>) -> CalibrationChart {
+    let panel = CalibrationPanel { pairs, ..calibrated().panels.remove(0) };
+    CalibrationChart { panels: vec![panel], ..calibrated() }
 }
 
 fn png_size(path: &Path) -> (u32, u32, Vec<u8>) {
@@ -341,6 +358,9 @@ fn calibration_is_written_as_svg_and_png() {
         "learned steps",
         "a pair of recorded states",
         "learned ≈ 0.91 × exact + 2.4",
+        "elapsed steps",
+        "medians by elapsed steps",
+        "learned = elapsed",
     ];
     assert_written(folder.path(), "calibration", &words);
 }
@@ -369,8 +389,9 @@ fn empty_or_broken_inputs_are_errors_and_leave_no_file() {
     assert!(curves(&nothing, &path).is_err());
     let blank = Series { name: "a".into(), steps: Vec::new(), seeds: Vec::new() };
     assert!(curves(&Curves { series: vec![blank], ..learning() }, &path).is_err());
-    let nothing = CalibrationChart { pairs: Vec::new(), ..calibrated() };
-    assert!(calibration(&nothing, &path).is_err());
+    assert!(calibration(&calibrated_on(Vec::new()), &path).is_err());
+    let bare = CalibrationChart { panels: Vec::new(), ..calibrated() };
+    assert!(calibration(&bare, &path).is_err());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let missing = folder.path().join("no folder").join("a");
     assert_eq!(calibration(&calibrated(), &missing).unwrap_err().exit_code(), 4);
@@ -398,8 +419,7 @@ fn the_smallest_inputs_are_drawn() {
     let one = Series { name: "one".into(), steps: vec![0], seeds: vec![vec![0.0]] };
     let input = Curves { series: vec![one], references: Vec::new(), ..learning() };
     curves(&input, &folder.path().join("b")).unwrap();
-    let one = CalibrationChart { pairs: vec![[0.0, 0.0]], ..calibrated() };
-    calibration(&one, &folder.path().join("c")).unwrap();
+    calibration(&calibrated_on(vec![[0.0, 0.0]]), &folder.path().join("c")).unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 6);
 }
 

@@ -1,0 +1,284 @@
+//! How learned steps relate to the steps that elapsed on recorded trajectories; needs no referee.
+//!
+//! From row t − k of a trajectory to its row t, k steps elapsed. The best use of recorded moves takes
+//! at most about k: less where the recording wanders, more only where it was lucky. Goals are rows
+//! drawn at random; the starts of a goal are earlier rows of its trajectory, one for each band of
+//! elapsed steps: 1, 2 to 3, 4 to 7, 8 to 15 and so on, so that near and far pairs count alike.
+//!
+//! The drop is how much the learned steps to a goal fall per elapsed step on the way to it: the
+//! median slope between two starts of one goal (Theil 1950, Sen 1968). It is 1 where the recording
+//! heads for the goal and less where it wanders.
+
+use serde::Serialize;
+
+use super::statistics::{median, spearman};
+use crate::data::Dataset;
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::random::{Purpose, Stream};
+
+/// Goals that are drawn.
+const GOALS: u32 = 400;
+/// Learned steps are far above elapsed ones beyond this factor and this many steps: a goal has a
+/// width, and no learner is right to the step.
+const FACTOR: f64 = 2.0;
+const SLACK: f64 = 10.0;
+/// The share of pairs that may be far above.
+const MOST_ABOVE: f64 = 0.5;
+/// Spearman's ρ with elapsed steps below which learned ones count as not ordered.
+const LEAST_ORDER: f64 = 0.2;
+
+/// Recorded trajectories to judge a distance on.
+pub struct Trajectories {
+    /// The trajectories, in memory.
+    pub dataset: Dataset,
+    /// Whether they were held out of training.
+    pub held_out: bool,
+}
+
+/// Pairs whose elapsed steps lie in one range.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Band {
+    /// The fewest elapsed steps that belong to it; the next band begins at twice as many.
+    pub from: usize,
+    /// How many pairs.
+    pub pairs: usize,
+    /// The median of their elapsed steps.
+    pub elapsed: f64,
+    /// The median of their learned steps.
+    pub learned: f64,
+}
+
+/// Whether learned steps can be read as steps, as far as recorded trajectories can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reading {
+    /// Nothing speaks against it.
+    Steps,
+    /// Most pairs read more than twice the elapsed steps plus 10.
+    FarAbove,
+    /// They hardly rise with elapsed steps.
+    Unordered,
+}
+
+/// Learned against elapsed steps; see the module's head. None where a number is not defined.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AgainstElapsed {
+    /// Whether the trajectories were held out of training.
+    pub held_out: bool,
+    /// How many trajectories there are.
+    pub trajectories: usize,
+    /// How many pairs were drawn on them.
+    pub pairs: usize,
+    /// The share of pairs whose learned steps are at or below the elapsed ones.
+    pub at_or_below: f64,
+    /// Spearman's ρ of learned and elapsed steps.
+    pub spearman: Option<f64>,
+    /// How much learned steps to a goal fall per elapsed step, in the median.
+    pub drop_per_step: Option<f64>,
+    /// Medians by elapsed steps, nearest first.
+    pub bands: Vec<Band>,
+    /// Whether learned steps can be read as steps.
+    pub reading: Reading,
+    /// (elapsed, learned) of every pair.
+    #[serde(skip)]
+    pub points: Vec<[f32; 2]>,
+}
+
+/// A pair of rows on one trajectory.
+struct Pair {
+    goal: u32,
+    from: usize,
+    to: usize,
+}
+
+/// Compares the distance of `model` with the steps that elapsed; none where no trajectory has two
+/// rows.
+///
+/// # Errors
+/// A model without a distance or for states of another size, or a learned distance that is not
+/// finite.
+pub fn against_elapsed(
+    model: &Model,
+    trajectories: &Trajectories,
+    seed: u64,
+) -> Result<Option<AgainstElapsed>> {
+    compare(trajectories, seed, |from, to| model.steps(from, to))
+}
+
+fn compare(
+    trajectories: &Trajectories,
+    seed: u64,
+    steps: impl Fn(&[f32], &[f32]) -> Result<Vec<f32>>,
+) -> Result<Option<AgainstElapsed>> {
+    let dataset = &trajectories.dataset;
+    let pairs = draw(dataset, seed);
+    if pairs.is_empty() {
+        return Ok(None);
+    }
+    let states = |row: fn(&Pair) -> usize| -> Vec<f32> {
+        pairs.iter().flat_map(|pair| dataset.state(row(pair)).iter().copied()).collect()
+    };
+    let learned = steps(&states(|pair| pair.from), &states(|pair| pair.to))?;
+    if let Some(broken) = learned.iter().find(|steps| !steps.is_finite()) {
+        return Err(Error::input(format!(
+            "a learned distance is `{broken}`, expected a finite number"
+        )));
+    }
+    let learned: Vec<f64> = learned.into_iter().map(f64::from).collect();
+    let elapsed: Vec<f64> = pairs.iter().map(|pair| (pair.to - pair.from) as f64).collect();
+    let share = |counts: fn(f64, f64) -> bool| {
+        let both = elapsed.iter().zip(&learned);
+        both.filter(|(elapsed, learned)| counts(**elapsed, **learned)).count() as f64
+            / pairs.len() as f64
+    };
+    let spearman = spearman(&elapsed, &learned);
+    let reading = if share(|elapsed, learned| learned > FACTOR * elapsed + SLACK) > MOST_ABOVE {
+        Reading::FarAbove
+    } else if spearman.is_some_and(|rho| rho >= LEAST_ORDER) || elapsed.iter().all(|&k| k < 2.0) {
+        Reading::Steps
+    } else {
+        Reading::Unordered
+    };
+    Ok(Some(AgainstElapsed {
+        held_out: trajectories.held_out,
+        trajectories: dataset.trajectories(),
+        pairs: pairs.len(),
+        at_or_below: share(|elapsed, learned| learned <= elapsed),
+        spearman,
+        drop_per_step: drop_per_step(&pairs, &elapsed, &learned),
+        bands: bands(&elapsed, &learned),
+        reading,
+        points: elapsed.iter().zip(&learned).map(|(&k, &d)| [k as f32, d as f32]).collect(),
+    }))
+}
+
+/// Goals and, for each, one start in every band that its trajectory has room for.
+fn draw(dataset: &Dataset, seed: u64) -> Vec<Pair> {
+    let stream = Stream::new(seed, Purpose::ELAPSED_PAIRS);
+    let mut pairs = Vec::new();
+    for goal in 0..GOALS {
+        let mut draws = stream.draws(0, goal);
+        let row = draws.below(dataset.rows() as u32) as usize;
+        let rows = dataset.trajectory(dataset.trajectory_of(row));
+        let to = row.max(rows.start + 1);
+        if to >= rows.end {
+            continue;
+        }
+        let most = to - rows.start;
+        let mut least = 1;
+        while least <= most {
+            let room = least.min(most - least + 1);
+            let elapsed = least + draws.below(room as u32) as usize;
+            pairs.push(Pair { goal, from: to - elapsed, to });
+            least *= 2;
+        }
+    }
+    pairs
+}
+
+/// The median slope between two starts of one goal; those of a goal follow each other, nearest first.
+fn drop_per_step(pairs: &[Pair], elapsed: &[f64], learned: &[f64]) -> Option<f64> {
+    let mut slopes = Vec::new();
+    for (far, pair) in pairs.iter().enumerate() {
+        let near = (0..far).rev().take_while(|&near| pairs[near].goal == pair.goal);
+        slopes.extend(near.map(|at| (learned[far] - learned[at]) / (elapsed[far] - elapsed[at])));
+    }
+    median(slopes)
+}
+
+fn bands(elapsed: &[f64], learned: &[f64]) -> Vec<Band> {
+    let mut bands = Vec::new();
+    let farthest = elapsed.iter().copied().fold(0.0, f64::max) as usize;
+    let mut from = 1;
+    while from <= farthest {
+        let (inside, steps): (Vec<f64>, Vec<f64>) = elapsed
+            .iter()
+            .zip(learned)
+            .filter(|(k, _)| (from..2 * from).contains(&(**k as usize)))
+            .map(|(&k, &d)| (k, d))
+            .unzip();
+        let pairs = inside.len();
+        if let (Some(elapsed), Some(learned)) = (median(inside), median(steps)) {
+            bands.push(Band { from, pairs, elapsed, learned });
+        }
+        from *= 2;
+    }
+    bands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Walks of 48 rows along a line, a unit a row.
+    fn walks(count: usize) -> Trajectories {
+        let states = (0..count).flat_map(|_| (0..48).map(|row| row as f32)).collect();
+        let dataset = Dataset::new(states, 1, None, &vec![48; count]).unwrap();
+        Trajectories { dataset, held_out: true }
+    }
+
+    fn judged(on: &Trajectories, steps: impl Fn(f32, f32) -> f32) -> AgainstElapsed {
+        let answers = |from: &[f32], to: &[f32]| {
+            Ok(from.iter().zip(to).map(|(&from, &to)| steps(from, to)).collect())
+        };
+        compare(on, 3, answers).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_distance_that_counts_steps_is_read_as_steps() {
+        let found = judged(&walks(10), |from, to| to - from);
+        assert_eq!((found.at_or_below, found.drop_per_step), (1.0, Some(1.0)));
+        assert!((found.spearman.unwrap() - 1.0).abs() < 1e-12);
+        assert_eq!((found.reading, found.held_out, found.trajectories), (Reading::Steps, true, 10));
+        let from: Vec<usize> = found.bands.iter().map(|band| band.from).collect();
+        assert_eq!(from, [1, 2, 4, 8, 16, 32]);
+        assert!(found.bands.iter().all(|band| band.learned == band.elapsed && band.pairs > 50));
+        assert_eq!(found.bands.iter().map(|band| band.pairs).sum::<usize>(), found.pairs);
+    }
+
+    #[test]
+    fn a_constant_that_drowns_the_steps_is_called_far_above() {
+        // Exact steps e are read as 1.8 e + 163 by a contrastive learner, as 1.1 e + 9 by a fitted
+        // network; noise on top.
+        let noise = |from: f32, to: f32| ((37.0 * from + 11.0 * to) % 7.0) - 3.0;
+        let contrastive =
+            judged(&walks(10), |from, to| 1.8 * (to - from) + 163.0 + noise(from, to));
+        assert_eq!((contrastive.reading, contrastive.at_or_below), (Reading::FarAbove, 0.0));
+        assert!((contrastive.drop_per_step.unwrap() - 1.8).abs() < 0.2, "{contrastive:?}");
+        let fitted = judged(&walks(10), |from, to| 1.1 * (to - from) + 9.0 + noise(from, to));
+        assert_eq!(fitted.reading, Reading::Steps);
+        let below = judged(&walks(10), |from, to| 0.4 * (to - from));
+        assert_eq!((below.reading, below.at_or_below), (Reading::Steps, 1.0), "wandering data");
+    }
+
+    #[test]
+    fn a_distance_without_order_is_called_so() {
+        let constant = judged(&walks(10), |_, _| 5.0);
+        assert_eq!((constant.reading, constant.spearman), (Reading::Unordered, None));
+        assert_eq!(constant.drop_per_step, Some(0.0));
+        let falling = judged(&walks(10), |from, to| 20.0 - 0.4 * (to - from));
+        assert_eq!(falling.reading, Reading::Unordered);
+    }
+
+    #[test]
+    fn the_median_slope_is_that_worked_by_hand() {
+        let pair = |goal, from| Pair { goal, from, to: 10 };
+        // Goal 0: (1, 2), (3, 4), (8, 30): slopes 1, 4, 5.2. Goal 1: (1, 9), (2, 9): slope 0.
+        let pairs = [pair(0, 9), pair(0, 7), pair(0, 2), pair(1, 9), pair(1, 8)];
+        let slope =
+            drop_per_step(&pairs, &[1.0, 3.0, 8.0, 1.0, 2.0], &[2.0, 4.0, 30.0, 9.0, 9.0]).unwrap();
+        // Of 0, 1, 4 and 5.2 the middle is 2.5.
+        assert!((slope - 2.5).abs() < 1e-12, "{slope}");
+    }
+
+    #[test]
+    fn trajectories_of_one_row_have_no_pairs_and_broken_distances_are_refused() {
+        let dataset = Dataset::new(vec![1.0, 2.0, 3.0], 1, None, &[1, 2]).unwrap();
+        let on = Trajectories { dataset, held_out: false };
+        let found = judged(&on, |_, _| 1.0);
+        assert_eq!((found.bands.len(), found.reading), (1, Reading::Steps));
+        let broken = compare(&on, 0, |from, _| Ok(vec![f32::NAN; from.len()])).unwrap_err();
+        assert!(broken.to_string().contains("`NaN`"), "{broken}");
+    }
+}

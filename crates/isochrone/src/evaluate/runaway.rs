@@ -1,0 +1,50 @@
+//! Whether a distance has run away: typical states are farther apart than any could honestly be.
+//!
+//! The most that is believed is 10 · (longest trajectory + 100 / (1 − γ)) steps. At the second part
+//! alone e^−d = E[γ^H] is e^−1000, smaller than the smallest double; the constant that a learner adds
+//! to every distance is some tens of nats.
+
+use super::statistics::median;
+use crate::data::Dataset;
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::random::{Purpose, Stream};
+
+/// Pairs of recorded states whose median is typical.
+const PAIRS: u32 = 64;
+/// Longest trajectories and horizons that are believed.
+const TIMES: f64 = 10.0;
+/// Horizons of 1 / (1 − γ) steps that a constant may take.
+const HORIZONS: f64 = 100.0;
+/// What the number is called where it is reported.
+const METRIC: &str = "distance/median_steps";
+
+/// Refuses the distance of `model` after `step` updates if it has run away; a model without a
+/// distance passes.
+///
+/// # Errors
+/// [`Error::Diverged`] with the median distance of random pairs in steps; data that stay in a file
+/// can no longer be read.
+pub fn check_distance(model: &Model, dataset: &Dataset, step: u64, seed: u64) -> Result<()> {
+    if !model.has_distance() {
+        return Ok(());
+    }
+    let stream = Stream::new(seed, Purpose::TYPICAL_PAIRS);
+    let (mut from, mut to) = (Vec::new(), Vec::new());
+    for index in 0..PAIRS {
+        let mut draws = stream.draws(0, index);
+        for side in [&mut from, &mut to] {
+            let row = draws.below(dataset.rows() as u32) as usize;
+            side.extend_from_slice(&dataset.read_state(row)?);
+        }
+    }
+    let steps = model.steps(&from, &to)?;
+    let value = median(steps.iter().map(|&steps| f64::from(steps.abs())).collect());
+    let value = value.unwrap_or(0.0);
+    let longest = dataset.lengths().max().unwrap_or(0) as f64;
+    let most = TIMES * (longest + HORIZONS / (1.0 - model.shape().discount));
+    if value <= most {
+        return Ok(());
+    }
+    Err(Error::Diverged { step, metric: METRIC.into(), value })
+}

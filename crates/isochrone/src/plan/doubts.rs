@@ -1,0 +1,192 @@
+//! What speaks against a plan: ends far off the data, moves that jump, joints that bridge a gap.
+//!
+//! A node of the graph stands for all recorded states nearest to it. Where nodes lie far apart, as in
+//! many dimensions, a trajectory may pass from near one to near another in a single step although the
+//! two lie many steps apart. Lengths are counted in typical steps, the median length of recorded
+//! steps that move, in the coordinates that the nodes cover, each scaled to deviation 1.
+
+use serde::Serialize;
+
+use super::cover::counted;
+use super::{Path, squared_gap};
+use crate::data::{Dataset, Normalization, Scaling};
+use crate::error::Result;
+
+/// Typical steps per recorded step above which two states are too far apart.
+const APART: f32 = 4.0;
+/// A move that was itself recorded over this share of its length does not jump.
+const RECORDED_SHARE: f32 = 0.5;
+/// Typical spacings from the data beyond which an end of a path is far off them.
+const FAR: f32 = 1.0;
+
+/// A stretch of a path that no recorded move covers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Gap {
+    /// The place in the path's states of the state where it lies or begins.
+    pub at: usize,
+    /// Its length in typical steps.
+    pub typical_steps: f32,
+    /// The recorded steps of the move there.
+    pub recorded: usize,
+}
+
+/// What speaks against a plan.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Doubts {
+    /// Ends far off the data: `start`, `goal`, and by how many typical spacings.
+    pub far: Vec<(&'static str, f32)>,
+    /// Moves that jump: their two states lie much farther apart than the trajectory moved.
+    pub jumps: Vec<Gap>,
+    /// Joints where one trajectory is left far from where the next is taken, and ends of the path far
+    /// from the data state they are tied to.
+    pub bridges: Vec<Gap>,
+}
+
+impl Doubts {
+    /// What speaks against `path`, planned over `dataset` by a graph whose nodes cover the
+    /// coordinates `places`.
+    ///
+    /// # Errors
+    /// Data that stay in a file can no longer be read.
+    pub fn of(path: &Path, dataset: &Dataset, places: &[usize]) -> Result<Self> {
+        let ends = [("start", path.novelty.start), ("goal", path.novelty.goal)];
+        let far = ends.into_iter().filter(|(_, spacings)| *spacings > FAR).collect();
+        let mut doubts = Self { far, ..Self::default() };
+        let Some(_) = path.recorded else { return Ok(doubts) };
+        let dataset = &*dataset.in_memory()?;
+        let scaling = Normalization::fit(dataset, Scaling::Standard)?;
+        let place = |state: &[f32]| counted(&scaling, places, state).collect::<Vec<f32>>();
+        let gap = |one: &[f32], other: &[f32]| squared_gap(&place(one), &place(other)).sqrt();
+        let Some(typical) = typical_step(dataset, gap) else { return Ok(doubts) };
+        let apart = |one: &[f32], other: &[f32]| gap(one, other) / typical;
+        let too_far = |at: usize, typical_steps: f32, recorded: usize| {
+            let far = typical_steps > APART * recorded.max(1) as f32;
+            far.then_some(Gap { at, typical_steps, recorded })
+        };
+        let states = &path.states;
+        let last = states.len() - 1;
+        if path.hops.is_empty() {
+            doubts.jumps.extend(too_far(0, apart(&states[0], &states[last]), 0));
+        }
+        for (at, hop) in (1..).zip(&path.hops) {
+            let moved = apart(dataset.state(hop.leaves), dataset.state(hop.arrives));
+            let found = too_far(at, apart(&states[at], &states[at + 1]), hop.recorded);
+            let jumps = |gap: &Gap| moved < RECORDED_SHARE * gap.typical_steps;
+            doubts.jumps.extend(found.filter(jumps));
+        }
+        if let ([first, ..], [.., end]) = (&path.hops[..], &path.hops[..]) {
+            doubts.bridges.extend(too_far(0, apart(&states[0], &states[1]), first.recorded));
+            for (at, pair) in (2..).zip(path.hops.windows(2)) {
+                if pair[0].trajectory != pair[1].trajectory {
+                    let gap = apart(dataset.state(pair[0].arrives), dataset.state(pair[1].leaves));
+                    let recorded = pair[0].recorded.max(pair[1].recorded);
+                    doubts.bridges.extend(too_far(at, gap, recorded));
+                }
+            }
+            let gap = apart(&states[last - 1], &states[last]);
+            doubts.bridges.extend(too_far(last - 1, gap, end.recorded));
+        }
+        Ok(doubts)
+    }
+}
+
+/// The median length of recorded steps that move; none where nothing does.
+fn typical_step(dataset: &Dataset, gap: impl Fn(&[f32], &[f32]) -> f32) -> Option<f32> {
+    let starts = (0..dataset.rows()).filter(|&row| dataset.last_row(row) != row);
+    let lengths = starts.map(|row| gap(dataset.state(row), dataset.state(row + 1)));
+    let mut lengths: Vec<f32> = lengths.filter(|&length| length > 0.0).collect();
+    let middle = lengths.len() / 2;
+    (!lengths.is_empty()).then(|| *lengths.select_nth_unstable_by(middle, f32::total_cmp).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::toy::{Toy, euclid};
+    use super::super::{Graph, GraphSettings, Longest};
+    use super::*;
+
+    fn dataset(trajectories: &[Vec<[f32; 2]>]) -> Dataset {
+        let lengths: Vec<usize> = trajectories.iter().map(Vec::len).collect();
+        let states = trajectories.iter().flatten().flatten().copied().collect();
+        Dataset::new(states, 2, None, &lengths).unwrap()
+    }
+
+    /// The doubts about a plan over `nodes` of `data`, all of whose recorded moves are edges.
+    fn doubts(data: &Dataset, nodes: usize, start: [f32; 2], goal: [f32; 2]) -> (Path, Doubts) {
+        let straight = Toy { size: 2, steps: euclid };
+        let longest = Longest::Share(1.0);
+        let settings = GraphSettings { nodes, ahead: 1, longest, ..GraphSettings::default() };
+        let path = Graph::new(&straight, data, settings).unwrap().path(&start, &goal).unwrap();
+        let doubts = Doubts::of(&path, data, &[0, 1]).unwrap();
+        (path, doubts)
+    }
+
+    /// Walks to the right in steps of a tenth, each a little above the one before.
+    fn walks(count: usize) -> Dataset {
+        let walk = |at: usize| (0..81).map(|x| [0.1 * x as f32, 0.01 * at as f32]).collect();
+        dataset(&(0..count).map(walk).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_plan_along_recorded_steps_raises_no_doubt() {
+        let (path, found) = doubts(&walks(3), 1_000, [0.0, 0.0], [8.0, 0.0]);
+        assert_eq!(path.recorded, Some(80));
+        assert_eq!(found, Doubts::default());
+    }
+
+    #[test]
+    fn a_move_between_nodes_much_farther_apart_than_one_recorded_step_jumps() {
+        // One trajectory only crosses the border between two nodes that lie far apart.
+        // The first node is drawn at random: most rows lie at the two ends.
+        let rest = |x: f32| vec![[x, 0.0]; 200];
+        let data = dataset(&[rest(0.0), rest(8.0), vec![[3.95, 0.0], [4.05, 0.0]]]);
+        let (path, found) = doubts(&data, 2, [0.0, 0.0], [8.0, 0.0]);
+        assert_eq!((path.states.len(), path.recorded), (4, Some(1)));
+        let [jump] = found.jumps[..] else { panic!("{found:?}") };
+        assert_eq!((jump.at, jump.recorded), (1, 1));
+        assert!(jump.typical_steps > 70.0, "{jump:?}");
+        assert!(found.far.is_empty() && found.bridges.is_empty(), "{found:?}");
+        // Both ends at one node: no recorded step at all.
+        let (path, found) = doubts(&data, 2, [0.0, 0.0], [3.9, 0.0]);
+        assert_eq!((path.recorded, found.jumps[0].recorded), (Some(0), 0));
+    }
+
+    #[test]
+    fn a_jump_that_was_recorded_is_none() {
+        let mut trajectories: Vec<Vec<[f32; 2]>> =
+            (0..5).map(|_| (0..20).map(|x| [0.1 * x as f32, 0.0]).collect()).collect();
+        trajectories.push(vec![[1.9, 0.0], [8.0, 0.0]]);
+        let (path, found) = doubts(&dataset(&trajectories), 1_000, [0.0, 0.0], [8.0, 0.0]);
+        assert_eq!(path.recorded, Some(20));
+        assert_eq!(found, Doubts::default(), "a teleporter of the world");
+    }
+
+    #[test]
+    fn a_joint_of_trajectories_that_never_meet_is_bridged() {
+        // The middle node stands for both ends, at x = 4 and x = 5.
+        let left = (0..41).map(|x| [0.1 * x as f32, 0.0]).collect();
+        let right = (50..91).map(|x| [0.1 * x as f32, 0.0]).collect();
+        let mut data = vec![left, right];
+        data.push(vec![[0.0, 0.0]; 2]);
+        let (_, fine) = doubts(&dataset(&data), 1_000, [0.0, 0.0], [4.0, 0.0]);
+        assert_eq!(fine, Doubts::default());
+        let path = Path {
+            states: [0.0, 0.0, 4.5, 9.0, 9.0].map(|x| vec![x, 0.0]).to_vec(),
+            steps: 9.0,
+            direct: 9.0,
+            recorded: Some(2),
+            hops: vec![
+                super::super::Hop { trajectory: 0, recorded: 2, leaves: 35, arrives: 37 },
+                super::super::Hop { trajectory: 1, recorded: 2, leaves: 45, arrives: 47 },
+            ],
+            trajectories: vec![0, 1],
+            ending: super::super::PathEnding::Arrived,
+            novelty: super::super::Novelty { start: 0.0, goal: 1.5 },
+        };
+        let found = Doubts::of(&path, &dataset(&data), &[0, 1]).unwrap();
+        assert_eq!(found.far, [("goal", 1.5)]);
+        let [bridge] = found.bridges[..] else { panic!("{found:?}") };
+        assert_eq!((bridge.at, bridge.recorded), (2, 2));
+        assert!((bridge.typical_steps - 17.0).abs() < 0.01, "{bridge:?}");
+    }
+}
