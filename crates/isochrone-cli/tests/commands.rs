@@ -333,12 +333,13 @@ fn a_distance_that_runs_away_ends_with_exit_code_3_and_a_hint() {
     let folder = FOLDER.path().join("away");
     let mut words = few(&folder, "pinwheel", 20);
     words[3] = "mqe".into();
-    words.extend(["--set", "algorithm.optimizer.learning_rate=10"].map(String::from));
+    words.extend(["--set", "algorithm.optimizer.learning_rate=1e4"].map(String::from));
+    words.extend(["--set", "train.save_every=1"].map(String::from));
     let output = isochrone(&words);
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{told}");
     assert!(
-        told.contains("`distance/median_steps` became `") && told.contains("step 20"),
+        told.contains("`distance/median_steps` became `") && told.contains("step 1;"),
         "{told}"
     );
     assert!(told.contains("smaller") && told.contains("another learner"), "{told}");

@@ -41,10 +41,28 @@ pub fn check_distance(model: &Model, dataset: &Dataset, step: u64, seed: u64) ->
     let steps = model.steps(&from, &to)?;
     let value = median(steps.iter().map(|&steps| f64::from(steps.abs())).collect());
     let value = value.unwrap_or(0.0);
-    let longest = dataset.lengths().max().unwrap_or(0) as f64;
-    let most = TIMES * (longest + HORIZONS / (1.0 - model.shape().discount));
-    if value <= most {
+    let longest = dataset.lengths().max().unwrap_or(0);
+    if value <= most(longest, model.shape().discount) {
         return Ok(());
     }
     Err(Error::Diverged { step, metric: METRIC.into(), value })
+}
+
+/// The most steps that are believed of a typical pair, where the longest trajectory has so many rows.
+fn most(longest: usize, discount: f64) -> f64 {
+    TIMES * (longest as f64 + HORIZONS / (1.0 - discount))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_and_long_recordings_are_believed_and_runaways_are_not() {
+        assert!((most(48, 0.95) - 20_480.0).abs() < 1e-6);
+        // Contrastive learners read 300 steps on the pinwheel, 666 in a corridor at 0.99.
+        assert!(most(48, 0.95) > 300.0 && most(100, 0.99) > 666.0);
+        assert!(most(48, 0.95) < 1e6 && most(1_000, 0.999) < 1e11);
+        assert!(most(1_000_000, 0.95) > 1e6, "one recording of a million rows");
+    }
 }
