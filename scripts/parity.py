@@ -11,7 +11,7 @@ it in the order they are built: weight (inputs x outputs), bias and, with layer 
 
 A new learner is one function that builds its networks, declares its passes with `descend`, and stands in
 LEARNERS beside its cases. A column is named after what it holds: `state start`, `action future`,
-`permuted future 0`, `reached next mixed0`; goals of mixed origin are numbered in the order they appear.
+`permuted future 0`, `noisy future`, `reached next mixed0`; goals of mixed origin are numbered in the order they appear.
 """
 
 import json
@@ -363,6 +363,20 @@ def beside(choices, rows):
     }[kind]()
 
 
+def placed(choices, rows):
+    """The states of a contrastive pair."""
+    return column(f"noisy {rows}", STATE) if choices.get("noisy") else state(rows)
+
+
+def held_below_elapsed(encode, head, choices, temperature):
+    """The weighted mean relu(d - k ln(1 / gamma))^2 over recorded ways of k steps, d in nats."""
+    if "bound" not in choices:
+        return 0.0
+    d = head(encode(state("start"), action("start")), encode(state("future"), action("future")))
+    elapsed = column("gap future", 1)[:, 0] * -jnp.log(DISCOUNT)
+    return choices["bound"] * (relu(d / temperature - elapsed) ** 2).mean()
+
+
 def extract_encoded(update, encode, head, with_action, choices):
     policy = Policy(update, choices.get("law", "constant"))
     s, ends = state("start"), encode(state("mixed0"), beside(choices, "mixed0"))
@@ -375,16 +389,18 @@ def cmd1(update, **choices):
     encode, head, with_action = encoded(update, choices)
     variant = choices.get("variant", "symmetric")
     temperature = choices.get("temperature", 1.0)
-    starts = encode(state("start"), action("start"))
-    ends = encode(state("future"), beside(choices, "future"))
+    starts = encode(placed(choices, "start"), action("start"))
+    ends = encode(placed(choices, "future"), beside(choices, "future"))
     f = -pairs(head, starts, ends)
     moved = ["distance"]
     if variant in ("symmetric", "forward", "forward-free"):
         potential = update.arena("potential").mlp(STATE, 1, **choices.get("network", {}))
-        f = f + potential(state("future")).T
+        f = f + potential(placed(choices, "future")).T
         moved.append("potential")
     directions = "symmetric" if variant == "no-potential" else variant
-    update.descend("critic", contrast(f / temperature, directions), *moved)
+    loss = contrast(f / temperature, directions)
+    loss = loss + held_below_elapsed(encode, head, choices, temperature)
+    update.descend("critic", loss, *moved)
     extract_encoded(update, encode, head, with_action, choices)
 
 
@@ -399,8 +415,8 @@ def cmd2(update, **choices):
     encode, head, with_action = encoded(update, choices)
     phi, psi = scored(update, with_action)
     tau = choices.get("temperature", 1.0)
-    g = state("future")
-    f = phi(state("start"), action("start")) @ psi(g).T / tau
+    s, g = placed(choices, "start"), placed(choices, "future")
+    f = phi(s, action("start")) @ psi(g).T / tau
     update.descend("critic", contrast(f, "symmetric"), "start_encoder", "goal_encoder")
 
     score = lambda a: (phi(g, a) * psi(g)).sum(-1) / tau
@@ -417,7 +433,7 @@ def cmd2(update, **choices):
         t = jnp.maximum(t, 0.0)
     t = hold(t)
     ends = encode(g, beside(choices, "future"))
-    d = pairs(head, encode(state("start"), action("start")), ends)
+    d = pairs(head, encode(s, action("start")), ends)
     excess = (relu(jnp.diagonal(d - t)) ** 2).mean()
     off = 1 - jnp.eye(BATCH)
     shortfall = (off * relu(t - d) ** 2).sum() / off.sum()
@@ -428,6 +444,7 @@ def cmd2(update, **choices):
         loss = excess + shortfall / held
     else:
         loss = jnp.sqrt(held) * excess + shortfall / jnp.sqrt(held)
+    loss = loss + held_below_elapsed(encode, head, choices, 1.0)
     update.descend("distance", loss, "distance")
     update.descend("multiplier", multiplier * hold(0.1 - excess), "multiplier")
     extract_encoded(update, encode, head, with_action, choices)
@@ -716,6 +733,9 @@ LEARNERS = {
             case(HEADS["iqe"], head="iqe", extraction="ddpg-bc"),
             case(HEADS["max"], head="max"),
             *named("goal_action", "rolled", "taken"),
+            case("algorithm.goal_noise=0.3", noisy=True),
+            case("algorithm.bound_weight=0.7 algorithm.temperature=2.0", bound=0.7, temperature=2.0),
+            case("algorithm.bound_weight=0.7 algorithm.critic=state", bound=0.7, state_critic=True),
             case(
                 "algorithm.network={hidden=[6,4],activation='gelu',norm='layer'}",
                 network=LAYERED,
@@ -736,6 +756,12 @@ LEARNERS = {
             case(extraction="ddpg-bc"),
             STATES,
             case("algorithm.temperature=2.0", temperature=2.0, extraction="none"),
+            case(
+                "algorithm.goal_noise=0.3 algorithm.bound_weight=0.7 algorithm.temperature=2.0",
+                noisy=True,
+                bound=0.7,
+                temperature=2.0,
+            ),
         ],
     ),
     "crl": (

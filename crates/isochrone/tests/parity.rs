@@ -79,6 +79,7 @@ impl Names {
     fn column(&mut self, layout: &Layout, column: Column) -> String {
         match column {
             Column::State(rows) => format!("state {}", self.rows(layout, rows)),
+            Column::Noisy(rows, _) => format!("noisy {}", self.rows(layout, rows)),
             Column::Goal(rows, _) => format!("goal {}", self.rows(layout, rows)),
             Column::Action(rows) => format!("action {}", self.rows(layout, rows)),
             Column::PermutedAction(rows, copy) => {

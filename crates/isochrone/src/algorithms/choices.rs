@@ -113,6 +113,17 @@ pub(super) fn positive(key: &str, value: f64) -> Result<()> {
         .hint("`isochrone config` prints every key with its default"))
 }
 
+/// Refuses a number that is negative or not finite.
+pub(super) fn not_negative(key: &str, value: f64) -> Result<()> {
+    if value == 0.0 {
+        return Ok(());
+    }
+    positive(key, value).map_err(|_| {
+        Error::input(format!("`{key}` is `{value}`, expected 0 or a positive number"))
+            .hint("`isochrone config` prints every key with its default")
+    })
+}
+
 /// Refuses a count of zero.
 pub(super) fn counted(key: &str, value: usize) -> Result<()> {
     positive(key, value as f64)

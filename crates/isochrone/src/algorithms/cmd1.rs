@@ -11,16 +11,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::distance::DistanceNet;
+use super::distance::{DistanceNet, noisy};
 use super::policy::PolicyPass;
-use super::{Algorithm, Critic, GoalAction, Phases, Problem};
-use crate::data::sampler::{Column, Offsets, Rows};
+use super::{Algorithm, Critic, GoalAction, Phases, Problem, not_negative};
+use crate::data::sampler::{Layout, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
 use crate::extraction::Extraction;
 use crate::model::Learned;
 use crate::nn::{EncodedShape, HeadShape, Mlp, Network, PolicyShape};
-use crate::ops::Directions;
+use crate::ops::{Directions, Term};
 
 /// The choices of CMD-1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,12 @@ pub struct Config {
     pub variant: Variant,
     /// The law of a goal's offset from its start.
     pub offsets: Offsets,
+    /// σ of the normal noise that is drawn afresh for the start and the goal of every contrastive
+    /// pair, in the units of the data: goals get a width, about the success radius; 0 is the paper's.
+    pub goal_noise: f64,
+    /// The weight of mean relu(d − k ln(1/γ))² over starts and their goals, recorded k steps later,
+    /// which holds distances below recorded ways; 0 is the paper's.
+    pub bound_weight: f64,
     /// The action beside a goal.
     pub goal_action: GoalAction,
     /// τ: logits are divided by it.
@@ -60,6 +66,8 @@ impl Default for Config {
             critic: Critic::Auto,
             variant: Variant::Symmetric,
             offsets: Offsets::default(),
+            goal_noise: 0.0,
+            bound_weight: 0.0,
             goal_action: GoalAction::Permuted,
             temperature: 1.0,
             network: Network::default(),
@@ -111,6 +119,7 @@ impl Variant {
 pub struct Cmd1 {
     config: Config,
     steps: u64,
+    discount: f64,
     distance: DistanceNet,
     potential: Option<Mlp>,
     policy: PolicyPass,
@@ -123,6 +132,8 @@ impl Cmd1 {
     /// Choices that do not fit each other or the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
         config.optimizer.check("algorithm.optimizer")?;
+        not_negative("algorithm.goal_noise", config.goal_noise)?;
+        not_negative("algorithm.bound_weight", config.bound_weight)?;
         let shape = EncodedShape {
             network: config.network.clone(),
             head: config.head,
@@ -136,7 +147,8 @@ impl Cmd1 {
             Mlp::new(parameters, arena, &config.network, (problem.state_size, 1), 1.0)
         });
         let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
-        Ok(Self { config: config.clone(), steps: problem.steps, distance, potential, policy })
+        let Problem { steps, discount, .. } = problem;
+        Ok(Self { config: config.clone(), steps, discount, distance, potential, policy })
     }
 }
 
@@ -144,19 +156,26 @@ impl Algorithm for Cmd1 {
     fn declare<T: Scalar>(&self, program: &mut Program<T>) {
         let config = &self.config;
         // Lines 5 and 6: (s, a) uniform over the data, g from its discounted future.
-        let starts = self.distance.starts(program);
+        let start_state = noisy(program, Layout::START, config.goal_noise);
+        let starts = self.distance.starts(program, start_state);
         let goal = program.rows(Rows::Future(config.offsets));
-        let ends = self.distance.ends(program, goal);
+        let goal_state = noisy(program, goal, config.goal_noise);
+        let ends = self.distance.ends(program, goal_state, goal);
 
         // Line 3: f = c(g) − d((s, a), (g, a')).
         let distance = self.distance.pairwise(program, starts, ends);
-        let goal_state = program.column(Column::State(goal));
         let potential =
             self.potential.as_ref().map(|network| network.apply(program, &[goal_state]));
         let logits = program.scores(potential, distance, config.temperature);
 
         // Line 7: φ, ψ ← (φ, ψ) − α ∇ L̃ᶜ.
-        let critic = program.info_nce(logits, config.variant.directions());
+        let mut critic = program.info_nce(logits, config.variant.directions());
+        if config.bound_weight > 0.0 {
+            let above = self.distance.above_elapsed(program, goal, self.discount);
+            program.report("training/critic/above_elapsed", above);
+            let terms = [Term::new(1.0, critic), Term::new(config.bound_weight, above)];
+            critic = program.combine(&terms);
+        }
         let arenas: Vec<(ArenaId, Adam)> = std::iter::once(self.distance.arena())
             .chain(self.potential.as_ref().map(Mlp::arena))
             .map(|arena| (arena, config.optimizer))

@@ -11,9 +11,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::distance::DistanceNet;
+use super::distance::{DistanceNet, noisy};
 use super::policy::PolicyPass;
-use super::{Algorithm, Critic, GoalAction, Phases, Problem, positive};
+use super::{Algorithm, Critic, GoalAction, Phases, Problem, not_negative, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{
     Adam, ArenaId, Initial, Parameter, Parameters, Program, Scalar, Value, Window,
@@ -34,6 +34,12 @@ pub struct Config {
     pub trained_critic: Option<String>,
     /// The law of a goal's offset from its start.
     pub offsets: Offsets,
+    /// σ of the normal noise that is drawn afresh for the start and the goal of every contrastive
+    /// pair, in the units of the data: goals get a width, about the success radius; 0 is the paper's.
+    pub goal_noise: f64,
+    /// The weight of mean relu(d − k ln(1/γ))² over starts and their goals, recorded k steps later,
+    /// which holds distances below recorded ways; 0 is the paper's.
+    pub bound_weight: f64,
     /// The action beside a goal in the distance.
     pub goal_action: GoalAction,
     /// The action at the goal in the target.
@@ -76,6 +82,8 @@ impl Default for Config {
             critic: Critic::Auto,
             trained_critic: None,
             offsets: Offsets::default(),
+            goal_noise: 0.0,
+            bound_weight: 0.0,
             goal_action: GoalAction::Permuted,
             target_action: TargetAction::Taken,
             targets: Targets::Clamped,
@@ -125,6 +133,7 @@ pub enum DualWeights {
 pub struct Cmd2 {
     config: Config,
     steps: u64,
+    discount: f64,
     critic: Scored,
     distance: DistanceNet,
     multiplier: (ArenaId, Parameter),
@@ -141,6 +150,8 @@ impl Cmd2 {
         config.optimizer.check("algorithm.optimizer")?;
         config.distance_optimizer.check("algorithm.distance_optimizer")?;
         config.dual_optimizer.check("algorithm.dual_optimizer")?;
+        not_negative("algorithm.goal_noise", config.goal_noise)?;
+        not_negative("algorithm.bound_weight", config.bound_weight)?;
         positive("algorithm.tolerance", config.tolerance)?;
         positive("algorithm.temperature", config.temperature)?;
         if config.latent == 0 {
@@ -168,6 +179,7 @@ impl Cmd2 {
         Ok(Self {
             config: config.clone(),
             steps: problem.steps,
+            discount: problem.discount,
             critic,
             distance,
             multiplier: (dual, raw),
@@ -177,7 +189,7 @@ impl Cmd2 {
 
     /// f(g_j, a'_j, g_j), the critic's score of a goal from itself.
     fn at_goal<T: Scalar>(&self, program: &mut Program<T>, goal: RowsId, ends: Value) -> Value {
-        let state = program.column(Column::State(goal));
+        let state = noisy(program, goal, self.config.goal_noise);
         let score = |program: &mut Program<T>, column: Column| {
             let at_goal = self.critic.start(program, state, |program| program.column(column));
             self.critic.between(program, at_goal, ends)
@@ -203,11 +215,11 @@ impl Algorithm for Cmd2 {
         let goal = program.rows(Rows::Future(config.offsets));
 
         // Line 4: f = φ(s, a)ᵀψ(g).
-        let state = program.column(Column::State(Layout::START));
+        let state = noisy(program, Layout::START, config.goal_noise);
         let starts = self
             .critic
             .start(program, state, |program| program.column(Column::Action(Layout::START)));
-        let goal_state = program.column(Column::State(goal));
+        let goal_state = noisy(program, goal, config.goal_noise);
         let ends = self.critic.goal(program, goal_state);
         let logits = self.critic.pairwise(program, starts, ends);
 
@@ -224,8 +236,8 @@ impl Algorithm for Cmd2 {
         // Line 10: θ̂ ← θ̂ − α ∇ (Lᵈ + λ (C − ε²)), weighed as `weights` says.
         let at_goal = self.at_goal(program, goal, ends);
         let target = program.targets(at_goal, logits, config.targets);
-        let from = self.distance.starts(program);
-        let to = self.distance.ends(program, goal);
+        let from = self.distance.starts(program, state);
+        let to = self.distance.ends(program, goal_state, goal);
         let distance = self.distance.pairwise(program, from, to);
         let excess = program.excess(distance, target);
         let shortfall = program.shortfall(distance, target);
@@ -237,7 +249,13 @@ impl Algorithm for Cmd2 {
         };
         let term =
             |power: f64, of: Value| Term { constant: 1.0, factor: Some((multiplier, power)), of };
-        let loss = program.combine(&[term(excess_power, excess), term(shortfall_power, shortfall)]);
+        let mut terms = vec![term(excess_power, excess), term(shortfall_power, shortfall)];
+        if config.bound_weight > 0.0 {
+            let above = self.distance.above_elapsed(program, goal, self.discount);
+            program.report("training/distance/above_elapsed", above);
+            terms.push(Term::new(config.bound_weight, above));
+        }
+        let loss = program.combine(&terms);
         program.descend(
             "distance",
             loss,

@@ -7,6 +7,14 @@ use crate::error::{Error, Result};
 use crate::extraction::Critique;
 use crate::nn::{Encoded, EncodedShape, MeasureShape};
 
+/// The states of `rows`, with noise where `deviation` is above 0.
+pub(super) fn noisy<T: Scalar>(program: &mut Program<T>, rows: RowsId, deviation: f64) -> Value {
+    program.column(match deviation {
+        0.0 => Column::State(rows),
+        deviation => Column::Noisy(rows, deviation as f32),
+    })
+}
+
 /// A distance whose encoder sees states, or states and actions.
 pub(super) struct DistanceNet {
     shape: EncodedShape,
@@ -47,17 +55,15 @@ impl DistanceNet {
         self.encoder.network.apply(program, if self.with_action() { &inputs } else { &inputs[..1] })
     }
 
-    /// The encodings of (s_i, a_i).
-    pub fn starts<T: Scalar>(&self, program: &mut Program<T>) -> Value {
-        let state = program.column(Column::State(Layout::START));
+    /// The encodings of (s_i, a_i), given s.
+    pub fn starts<T: Scalar>(&self, program: &mut Program<T>, state: Value) -> Value {
         let action =
             if self.with_action() { program.column(Column::Action(Layout::START)) } else { state };
         self.encode(program, state, action)
     }
 
-    /// The encodings of (g_j, a'_j).
-    pub fn ends<T: Scalar>(&self, program: &mut Program<T>, goal: RowsId) -> Value {
-        let state = program.column(Column::State(goal));
+    /// The encodings of (g_j, a'_j), given g.
+    pub fn ends<T: Scalar>(&self, program: &mut Program<T>, state: Value, goal: RowsId) -> Value {
         let action =
             if self.with_action() { self.goal_action.column(program, goal) } else { state };
         self.encode(program, state, action)
@@ -68,6 +74,27 @@ impl DistanceNet {
         self.encoder.head.pairwise(program, from, to)
     }
 
+    /// mean relu(d((s, a), (g, a_g)) − k ln(1/γ))² over starts and their goals, recorded k steps later,
+    /// with the actions taken: a recorded way is not shorter than the distance.
+    pub fn above_elapsed<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        goal: RowsId,
+        discount: f64,
+    ) -> Value {
+        let [from, to] = [Layout::START, goal].map(|rows| {
+            let state = program.column(Column::State(rows));
+            let action =
+                if self.with_action() { program.column(Column::Action(rows)) } else { state };
+            self.encode(program, state, action)
+        });
+        let distance = self.encoder.head.between(program, from, to);
+        let elapsed = program.column(Column::Gap(goal));
+        let terms = [(1.0 / self.shape.temperature, distance), (discount.ln(), elapsed)];
+        let above = program.weighted_sum(&terms);
+        program.hinge(above, 0.0)
+    }
+
     /// d((s, a), (g, a')) row by row; without actions the encoder sees none.
     fn between<T: Scalar>(
         &self,
@@ -76,7 +103,8 @@ impl DistanceNet {
         action: Value,
         goal: RowsId,
     ) -> Value {
-        let ends = self.ends(program, goal);
+        let goal_state = program.column(Column::State(goal));
+        let ends = self.ends(program, goal_state, goal);
         let starts = self.encode(program, state, action);
         self.encoder.head.between(program, starts, ends)
     }

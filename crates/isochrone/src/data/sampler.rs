@@ -25,6 +25,8 @@ pub struct Batch {
     order: Vec<(u32, u32)>,
     /// One state as the networks see it.
     seen: Vec<f32>,
+    /// One state as recorded, with noise.
+    noisy: Vec<f32>,
     /// The columns in the order of the layout, `size` rows each.
     pub columns: Vec<Vec<f32>>,
 }
@@ -117,6 +119,7 @@ impl<'d> Sampler<'d> {
             rows: vec![vec![0; size]; self.layout.rows.len()],
             order: vec![(0, 0); size],
             seen: vec![0.0; states],
+            noisy: vec![0.0; self.dataset.state_size()],
             columns: widths.map(|width| vec![0.0; size * width]).collect(),
         }
     }
@@ -220,6 +223,21 @@ impl<'d> Sampler<'d> {
                     self.normalization.apply(&self.dataset.read_state(row as usize)?, target);
                 }
             }
+            Column::Noisy(choice, deviation) => {
+                let stream = Stream::new(seed, Purpose::NOISE.nth(at));
+                let size = self.normalization.width();
+                let blocks = batch.noisy.len().div_ceil(4) as u32;
+                let rows = values.chunks_exact_mut(size).zip(&batch.rows[choice.0]);
+                for (place, (target, &row)) in rows.enumerate() {
+                    batch.noisy.copy_from_slice(&self.dataset.read_state(row as usize)?);
+                    for (block, four) in batch.noisy.chunks_mut(4).enumerate() {
+                        let index = place as u32 * blocks + block as u32;
+                        let noise = four_normals(stream.block(step, index));
+                        four.iter_mut().zip(noise).for_each(|(x, noise)| *x += deviation * noise);
+                    }
+                    self.normalization.apply(&batch.noisy, target);
+                }
+            }
             Column::Goal(choice, width) => {
                 for (target, &row) in values.chunks_exact_mut(width).zip(&batch.rows[choice.0]) {
                     self.normalization
@@ -278,12 +296,8 @@ impl<'d> Sampler<'d> {
             Column::Noise(_) => {
                 let stream = Stream::new(seed, Purpose::NOISE.nth(at));
                 for (index, four) in values.chunks_mut(4).enumerate() {
-                    let words = stream.block(step, index as u32);
-                    let (a, b) = normals(words[0], words[1]);
-                    let (c, d) = normals(words[2], words[3]);
-                    for (target, value) in four.iter_mut().zip([a, b, c, d]) {
-                        *target = value as f32;
-                    }
+                    let noise = four_normals(stream.block(step, index as u32));
+                    four.iter_mut().zip(noise).for_each(|(target, noise)| *target = noise);
                 }
             }
         }
@@ -299,6 +313,12 @@ impl Sampler<'_> {
         let pairs = one.iter().zip(&*other);
         Ok(pairs.map(|(a, b)| (a - b) * (a - b)).sum::<f32>() <= radius * radius)
     }
+}
+
+/// Four independent standard normals.
+fn four_normals([first, second, third, fourth]: [u32; 4]) -> [f32; 4] {
+    let ((a, b), (c, d)) = (normals(first, second), normals(third, fourth));
+    [a, b, c, d].map(|normal| normal as f32)
 }
 
 fn cumulative(discount: f64, longest: usize) -> Vec<u32> {

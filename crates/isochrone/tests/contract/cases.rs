@@ -94,7 +94,7 @@ const SHARED: [&str; 8] = [
 ];
 
 /// Choices of one learner.
-const OWN: [(&str, &str); 30] = [
+const OWN: [(&str, &str); 32] = [
     ("atlas", "algorithm.extraction.name=ddpg-bc"),
     ("atlas", "algorithm.teacher.kinds.by=displacement algorithm.teacher.goals=30"),
     ("atlas", "algorithm.teacher={place=[1],confidence=0}"),
@@ -103,6 +103,8 @@ const OWN: [(&str, &str); 30] = [
     ("cmd1", "algorithm.variant=forward"),
     ("cmd1", "algorithm.variant=backward algorithm.goal_action=rolled"),
     ("cmd1", "algorithm.variant=binary algorithm.offsets={from=1,end='clip'}"),
+    ("cmd1", "algorithm.goal_noise=0.05 algorithm.bound_weight=0.3"),
+    ("cmd2", "algorithm.goal_noise=0.05 algorithm.bound_weight=0.3"),
     ("cmd2", "algorithm.target_action=dummy algorithm.weights=root"),
     ("cmd2", "algorithm.target_action=source algorithm.targets=raw"),
     ("cmd2", "algorithm.extraction.name=ddpg-bc algorithm.extraction.cloning_goals=future"),

@@ -41,6 +41,8 @@ impl RowsId {
 pub enum Column {
     /// The states of these rows, normalized.
     State(RowsId),
+    /// The same after normal noise of this deviation was added to every coordinate as recorded.
+    Noisy(RowsId, f32),
     /// What policies see of these rows as goals, with this many values per row.
     Goal(RowsId, usize),
     /// The actions of these rows.
@@ -111,7 +113,7 @@ impl Layout {
     /// Values per row of `column`.
     pub fn width(&self, column: usize, state_size: usize, action_size: usize) -> usize {
         match self.columns[column] {
-            Column::State(_) => state_size,
+            Column::State(_) | Column::Noisy(..) => state_size,
             Column::Action(_) | Column::PermutedAction(..) | Column::RolledAction(_) => action_size,
             Column::Noise(width) | Column::Goal(_, width) => width,
             Column::Gap(_) | Column::Reached(..) | Column::Lesson(..) => 1,

@@ -256,3 +256,38 @@ fn the_same_seed_and_step_give_the_same_batch_in_any_order() {
     assert_eq!(first.columns[state], second.columns[state]);
     assert_eq!(first.columns[noise], second.columns[noise]);
 }
+
+#[test]
+fn noise_is_in_the_units_of_the_data_and_drawn_afresh_for_start_and_goal() {
+    let dataset = numbered(&[40, 40]);
+    let ranged = Normalization::fit(&dataset, Scaling::Range).unwrap();
+    let mut layout = Layout::default();
+    let goal = layout.rows(Rows::Future(Offsets { from: First::Zero, end: End::Clip }));
+    let deviation = 0.25f32;
+    let clean = [Layout::START, goal].map(|rows| layout.column(Column::State(rows)));
+    let noisy = [Layout::START, goal].map(|rows| layout.column(Column::Noisy(rows, deviation)));
+    assert_eq!(layout.column(Column::Noisy(goal, deviation)), noisy[1], "one draw for every use");
+    let sampler = Sampler::new(&dataset, &ranged, layout, 0.5);
+    let (mut batch, mut again) = (sampler.batch(1000), sampler.batch(1000));
+    // The noise as recorded: what normalization did is undone.
+    let noise = |batch: &Batch, side: usize| -> Vec<f64> {
+        let pairs = batch.columns[noisy[side]].iter().zip(&batch.columns[clean[side]]);
+        let scales = ranged.scale.iter().cycle();
+        pairs.zip(scales).map(|((x, y), scale)| f64::from((x - y) / scale)).collect()
+    };
+    let mut sums = [0.0; 5];
+    for step in 0..50 {
+        sampler.fill(&mut batch, 7, step).unwrap();
+        let (starts, goals) = (noise(&batch, 0), noise(&batch, 1));
+        for (a, b) in starts.chunks_exact(2).zip(goals.chunks_exact(2)) {
+            let moments = [a[0], b[1], a[0] * a[0], b[1] * b[1], a[0] * a[1] + a[0] * b[0]];
+            sums.iter_mut().zip(moments).for_each(|(sum, moment)| *sum += moment / 50_000.0);
+        }
+    }
+    let expected = [0.0, 0.0, 0.0625, 0.0625, 0.0];
+    assert!(sums.iter().zip(expected).all(|(x, y)| (x - y).abs() < 0.005), "{sums:?}");
+    sampler.fill(&mut again, 7, 49).unwrap();
+    assert_eq!(batch.columns, again.columns);
+    sampler.fill(&mut again, 7, 50).unwrap();
+    assert_ne!(noise(&batch, 0), noise(&again, 0));
+}

@@ -249,6 +249,10 @@ fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<DeviceMem
             .in_file(path)
             .hint("train on the CPU with `--device cpu`, or raise `data.memory`"));
     }
+    if tables.columns.iter().any(|column| matches!(column, Column::Noisy(..))) {
+        return Err(Error::input("noise on starts and goals is drawn on the CPU only")
+            .hint("train with `--device cpu`, or set `algorithm.goal_noise = 0`"));
+    }
     let starts: Vec<u32> = (0..dataset.starts()).map(|index| dataset.start(index) as u32).collect();
     let last_rows: Vec<u32> = (0..dataset.rows()).map(|row| dataset.last_row(row) as u32).collect();
     let compared = |column: &Column| matches!(column, Column::Reached(_, _, Some(_)));
@@ -342,7 +346,7 @@ fn fillers(tables: &Tables<'_>, batches: &Batches) -> Vec<Filler> {
     let (states, actions) = (tables.normalization.width(), tables.dataset.action_size());
     let filler = |(at, column): (usize, &Column)| {
         let (kind, choice, width) = match *column {
-            Column::State(choice) => (0, choice.place(), states),
+            Column::State(choice) | Column::Noisy(choice, _) => (0, choice.place(), states),
             Column::Action(choice) => (1, choice.place(), actions),
             Column::PermutedAction(choice, _) => (2, choice.place(), actions),
             Column::RolledAction(choice) => (3, choice.place(), actions),
