@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use isochrone::Result;
-use isochrone::evaluate::Reading;
+use isochrone::evaluate::Verdict;
 use serde::Serialize;
 
 use crate::evaluation::Evaluation;
@@ -80,7 +80,7 @@ impl SeedsReport {
             ))?;
         }
         let warned = |found: &&Evaluation| {
-            found.against_elapsed.as_ref().is_some_and(|it| it.reading != Reading::Steps)
+            found.against_elapsed.as_ref().is_some_and(|it| it.reading != Verdict::Steps)
         };
         if let Some(found) = self.seeds.iter().find(warned)
             && let Some(elapsed) = &found.against_elapsed

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use isochrone::Result;
 use isochrone::algorithms;
-use isochrone::evaluate::{AgainstElapsed, Audit, Band, LAST, Line, OverTraining, Rate, Reading};
+use isochrone::evaluate::{AgainstElapsed, Audit, Band, LAST, Line, OverTraining, Rate, Verdict};
 use isochrone::run::{self, RunConfig};
 use isochrone::simulate::World;
 use isochrone::tabular::steps;
@@ -136,9 +136,9 @@ pub fn elapsed(found: &AgainstElapsed, algorithm: &str) -> Vec<String> {
         format!("elapsed → learned steps, in the median: {}", medians.join(", ")),
     ];
     let why = match found.reading {
-        Reading::Steps => return lines,
-        Reading::FarAbove => "on most pairs the distance is far above the steps that elapsed",
-        Reading::Unordered => "the distance hardly rises with the steps that elapsed",
+        Verdict::Steps => return lines,
+        Verdict::FarAbove => "on most pairs the distance is far above the steps that elapsed",
+        Verdict::Unordered => "the distance hardly rises with the steps that elapsed",
     };
     let remedy = if algorithm == algorithms::Config::DEFAULT {
         "train longer (`--more`) or on more data".to_owned()
@@ -260,7 +260,7 @@ mod tests {
             spearman: Some(0.9),
             drop_per_step: Some(1.84),
             bands: vec![Band { from: 2, pairs: 700, elapsed: 3.0, learned: 168.4 }],
-            reading: Reading::FarAbove,
+            reading: Verdict::FarAbove,
             points: Vec::new(),
         };
         let lines = elapsed(&found, "cmd1");
@@ -271,7 +271,7 @@ mod tests {
         assert!(lines[2].ends_with("where steps matter, use `--algorithm atlas`"), "{lines:?}");
         let own = elapsed(&found, "atlas").remove(2);
         assert!(own.ends_with("train longer (`--more`) or on more data"), "{own}");
-        (found.reading, found.held_out) = (Reading::Steps, false);
+        (found.reading, found.held_out) = (Verdict::Steps, false);
         let lines = elapsed(&found, "cmd1");
         assert_eq!(lines.len(), 2);
         assert!(lines[0].contains("40 training trajectories, as none were held out"), "{lines:?}");

@@ -52,7 +52,7 @@ pub struct Band {
 /// Whether learned steps can be read as steps, as far as recorded trajectories can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reading {
+pub enum Verdict {
     /// Nothing speaks against it.
     Steps,
     /// Most pairs read more than twice the elapsed steps plus 10.
@@ -79,7 +79,7 @@ pub struct AgainstElapsed {
     /// Medians by elapsed steps, nearest first.
     pub bands: Vec<Band>,
     /// Whether learned steps can be read as steps.
-    pub reading: Reading,
+    pub reading: Verdict,
     /// (elapsed, learned) of every pair.
     #[serde(skip)]
     pub points: Vec<[f32; 2]>,
@@ -134,11 +134,11 @@ fn compare(
     };
     let spearman = spearman(&elapsed, &learned);
     let reading = if share(|elapsed, learned| learned > FACTOR * elapsed + SLACK) > MOST_ABOVE {
-        Reading::FarAbove
+        Verdict::FarAbove
     } else if spearman.is_some_and(|rho| rho >= LEAST_ORDER) || elapsed.iter().all(|&k| k < 2.0) {
-        Reading::Steps
+        Verdict::Steps
     } else {
-        Reading::Unordered
+        Verdict::Unordered
     };
     Ok(Some(AgainstElapsed {
         held_out: trajectories.held_out,
@@ -230,7 +230,7 @@ mod tests {
         let found = judged(&walks(10), |from, to| to - from);
         assert_eq!((found.at_or_below, found.drop_per_step), (1.0, Some(1.0)));
         assert!((found.spearman.unwrap() - 1.0).abs() < 1e-12);
-        assert_eq!((found.reading, found.held_out, found.trajectories), (Reading::Steps, true, 10));
+        assert_eq!((found.reading, found.held_out, found.trajectories), (Verdict::Steps, true, 10));
         let from: Vec<usize> = found.bands.iter().map(|band| band.from).collect();
         assert_eq!(from, [1, 2, 4, 8, 16, 32]);
         assert!(found.bands.iter().all(|band| band.learned == band.elapsed && band.pairs > 50));
@@ -244,21 +244,21 @@ mod tests {
         let noise = |from: f32, to: f32| ((37.0 * from + 11.0 * to) % 7.0) - 3.0;
         let contrastive =
             judged(&walks(10), |from, to| 1.8 * (to - from) + 163.0 + noise(from, to));
-        assert_eq!((contrastive.reading, contrastive.at_or_below), (Reading::FarAbove, 0.0));
+        assert_eq!((contrastive.reading, contrastive.at_or_below), (Verdict::FarAbove, 0.0));
         assert!((contrastive.drop_per_step.unwrap() - 1.8).abs() < 0.2, "{contrastive:?}");
         let fitted = judged(&walks(10), |from, to| 1.1 * (to - from) + 9.0 + noise(from, to));
-        assert_eq!(fitted.reading, Reading::Steps);
+        assert_eq!(fitted.reading, Verdict::Steps);
         let below = judged(&walks(10), |from, to| 0.4 * (to - from));
-        assert_eq!((below.reading, below.at_or_below), (Reading::Steps, 1.0), "wandering data");
+        assert_eq!((below.reading, below.at_or_below), (Verdict::Steps, 1.0), "wandering data");
     }
 
     #[test]
     fn a_distance_without_order_is_called_so() {
         let constant = judged(&walks(10), |_, _| 5.0);
-        assert_eq!((constant.reading, constant.spearman), (Reading::Unordered, None));
+        assert_eq!((constant.reading, constant.spearman), (Verdict::Unordered, None));
         assert_eq!(constant.drop_per_step, Some(0.0));
         let falling = judged(&walks(10), |from, to| 20.0 - 0.4 * (to - from));
-        assert_eq!(falling.reading, Reading::Unordered);
+        assert_eq!(falling.reading, Verdict::Unordered);
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         let dataset = Dataset::new(vec![1.0, 2.0, 3.0], 1, None, &[1, 2]).unwrap();
         let on = Trajectories { dataset, held_out: false };
         let found = judged(&on, |_, _| 1.0);
-        assert_eq!((found.bands.len(), found.reading), (1, Reading::Steps));
+        assert_eq!((found.bands.len(), found.reading), (1, Verdict::Steps));
         let broken = compare(&on, 0, |from, _| Ok(vec![f32::NAN; from.len()])).unwrap_err();
         assert!(broken.to_string().contains("`NaN`"), "{broken}");
     }
