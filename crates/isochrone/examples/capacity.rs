@@ -10,6 +10,7 @@
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use isochrone::algorithms::Config;
@@ -197,8 +198,8 @@ fn rows(world: World, learners: &[String], updates: u64) -> Result<Vec<String>> 
     for learner in learners {
         let Some(asked) = asked(world, learner)? else { continue };
         let discount = asked.config.discount.unwrap_or(world.open().discount());
-        if !truths.contains_key(&discount.to_string()) {
-            truths.insert(discount.to_string(), Truth::new(world, discount)?);
+        if let Entry::Vacant(place) = truths.entry(discount.to_string()) {
+            place.insert(Truth::new(world, discount)?);
         }
         let key = (discount.to_string(), asked.shown.clone());
         fits.entry(key).or_insert_with(|| (Vec::new(), asked)).0.push(learner);
