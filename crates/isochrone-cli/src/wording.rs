@@ -137,7 +137,7 @@ pub fn elapsed(found: &AgainstElapsed, algorithm: &str) -> Vec<String> {
     ];
     let why = match found.reading {
         Verdict::Steps => return lines,
-        Verdict::FarAbove => "on most pairs the distance is far above the steps that elapsed",
+        Verdict::FarAbove => "most pairs of some length read far above the steps that elapsed",
         Verdict::Unordered => "the distance hardly rises with the steps that elapsed",
     };
     let remedy = if algorithm == algorithms::Config::DEFAULT {
@@ -259,7 +259,7 @@ mod tests {
             at_or_below: 0.25,
             spearman: Some(0.9),
             drop_per_step: Some(1.84),
-            bands: vec![Band { from: 2, pairs: 700, elapsed: 3.0, learned: 168.4 }],
+            bands: vec![Band { from: 2, pairs: 700, elapsed: 3.0, learned: 168.4, far_above: 1.0 }],
             reading: Verdict::FarAbove,
             points: Vec::new(),
         };

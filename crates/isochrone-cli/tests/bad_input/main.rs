@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
+mod atlas;
 mod bench;
 mod rows;
 

@@ -23,8 +23,9 @@ const GOALS: u32 = 400;
 /// width, and no learner is right to the step.
 const FACTOR: f64 = 2.0;
 const SLACK: f64 = 10.0;
-/// The share of pairs that may be far above.
+/// The share of the pairs of a band that may be far above, and the fewest pairs that tell.
 const MOST_ABOVE: f64 = 0.5;
+const FEWEST: usize = 20;
 /// Spearman's ρ with elapsed steps below which learned ones count as not ordered.
 const LEAST_ORDER: f64 = 0.2;
 
@@ -47,6 +48,8 @@ pub struct Band {
     pub elapsed: f64,
     /// The median of their learned steps.
     pub learned: f64,
+    /// The share whose learned steps are more than twice the elapsed ones plus 10.
+    pub far_above: f64,
 }
 
 /// Whether learned steps can be read as steps, as far as recorded trajectories can tell.
@@ -55,7 +58,7 @@ pub struct Band {
 pub enum Verdict {
     /// Nothing speaks against it.
     Steps,
-    /// Most pairs read more than twice the elapsed steps plus 10.
+    /// In some band most pairs read more than twice the elapsed steps plus 10.
     FarAbove,
     /// They hardly rise with elapsed steps.
     Unordered,
@@ -127,13 +130,10 @@ fn compare(
     }
     let learned: Vec<f64> = learned.into_iter().map(f64::from).collect();
     let elapsed: Vec<f64> = pairs.iter().map(|pair| (pair.to - pair.from) as f64).collect();
-    let share = |counts: fn(f64, f64) -> bool| {
-        let both = elapsed.iter().zip(&learned);
-        both.filter(|(elapsed, learned)| counts(**elapsed, **learned)).count() as f64
-            / pairs.len() as f64
-    };
+    let bands = bands(&elapsed, &learned);
+    let is_above = |band: &Band| band.pairs >= FEWEST && band.far_above > MOST_ABOVE;
     let spearman = spearman(&elapsed, &learned);
-    let reading = if share(|elapsed, learned| learned > FACTOR * elapsed + SLACK) > MOST_ABOVE {
+    let reading = if bands.iter().any(is_above) {
         Verdict::FarAbove
     } else if spearman.is_some_and(|rho| rho >= LEAST_ORDER) || elapsed.iter().all(|&k| k < 2.0) {
         Verdict::Steps
@@ -144,10 +144,10 @@ fn compare(
         held_out: trajectories.held_out,
         trajectories: dataset.trajectories(),
         pairs: pairs.len(),
-        at_or_below: share(|elapsed, learned| learned <= elapsed),
+        at_or_below: share(&elapsed, &learned, |elapsed, learned| learned <= elapsed),
         spearman,
         drop_per_step: drop_per_step(&pairs, &elapsed, &learned),
-        bands: bands(&elapsed, &learned),
+        bands,
         reading,
         points: elapsed.iter().zip(&learned).map(|(&k, &d)| [k as f32, d as f32]).collect(),
     }))
@@ -187,6 +187,13 @@ fn drop_per_step(pairs: &[Pair], elapsed: &[f64], learned: &[f64]) -> Option<f64
     median(slopes)
 }
 
+/// The share of pairs whose elapsed and learned steps are counted.
+fn share(elapsed: &[f64], learned: &[f64], counts: impl Fn(f64, f64) -> bool) -> f64 {
+    let both = elapsed.iter().zip(learned);
+    both.filter(|(elapsed, learned)| counts(**elapsed, **learned)).count() as f64
+        / elapsed.len() as f64
+}
+
 fn bands(elapsed: &[f64], learned: &[f64]) -> Vec<Band> {
     let mut bands = Vec::new();
     let farthest = elapsed.iter().copied().fold(0.0, f64::max) as usize;
@@ -199,8 +206,9 @@ fn bands(elapsed: &[f64], learned: &[f64]) -> Vec<Band> {
             .map(|(&k, &d)| (k, d))
             .unzip();
         let pairs = inside.len();
+        let far_above = share(&inside, &steps, |k, d| d > FACTOR * k + SLACK);
         if let (Some(elapsed), Some(learned)) = (median(inside), median(steps)) {
-            bands.push(Band { from, pairs, elapsed, learned });
+            bands.push(Band { from, pairs, elapsed, learned, far_above });
         }
         from *= 2;
     }
@@ -248,6 +256,10 @@ mod tests {
         assert!((contrastive.drop_per_step.unwrap() - 1.8).abs() < 0.2, "{contrastive:?}");
         let fitted = judged(&walks(10), |from, to| 1.1 * (to - from) + 9.0 + noise(from, to));
         assert_eq!(fitted.reading, Verdict::Steps);
+        // Near pairs may be right where far ones are not.
+        let torn = judged(&walks(10), |from, to| if to - from < 16.0 { to - from } else { 400.0 });
+        assert_eq!(torn.reading, Verdict::FarAbove);
+        assert!(torn.at_or_below > 0.6, "{torn:?}");
         let below = judged(&walks(10), |from, to| 0.4 * (to - from));
         assert_eq!((below.reading, below.at_or_below), (Verdict::Steps, 1.0), "wandering data");
     }
@@ -257,7 +269,7 @@ mod tests {
         let constant = judged(&walks(10), |_, _| 5.0);
         assert_eq!((constant.reading, constant.spearman), (Verdict::Unordered, None));
         assert_eq!(constant.drop_per_step, Some(0.0));
-        let falling = judged(&walks(10), |from, to| 20.0 - 0.4 * (to - from));
+        let falling = judged(&walks(10), |from, to| 11.0 - 0.2 * (to - from));
         assert_eq!(falling.reading, Verdict::Unordered);
     }
 
