@@ -100,6 +100,17 @@ impl Watch {
         Self { label, bar, steps, signals, report_every, began: (now, 0), told: now }
     }
 
+    /// How far the teacher is and how long it still takes, in one line.
+    fn solving(&self, solved: usize, goals: usize) -> String {
+        let rate = solved as f64 / self.began.0.elapsed().as_secs_f64();
+        let left = Duration::from_secs_f64((goals - solved) as f64 / rate.max(1e-9));
+        let label = &self.label;
+        format!(
+            "{label}  solving distances to goals {solved}/{goals}  {} left",
+            HumanDuration(left)
+        )
+    }
+
     /// Step, losses, rate and time left, in one line.
     fn line(&self, step: u64, names: &[String], values: &[f64]) -> String {
         let mut line = format!("{}  step {step}/{}", self.label, self.steps);
@@ -117,6 +128,23 @@ impl Watch {
 }
 
 impl Observer for Watch {
+    fn solved(&mut self, solved: usize, goals: usize) {
+        if self.bar.is_hidden() {
+            if self.told.elapsed() >= self.report_every && solved < goals {
+                self.told = Instant::now();
+                crate::output::warn(&self.solving(solved, goals));
+            }
+        } else if solved == goals {
+            self.bar.set_message("");
+            self.bar.reset_eta();
+        } else if solved.is_multiple_of(16) {
+            self.bar.set_message(format!("solving distances to goals {solved}/{goals}"));
+        }
+        if solved == goals {
+            self.began = (Instant::now(), 0);
+        }
+    }
+
     fn updated(&mut self, step: u64, _steps: u64) {
         if step.is_multiple_of(16) {
             self.bar.set_position(step);
@@ -167,6 +195,17 @@ mod tests {
             end(&bar, is_complete);
             assert_eq!((bar.position(), bar.is_finished()), (position, true));
         }
+    }
+
+    #[test]
+    fn a_line_of_the_teacher_has_goals_and_time_left() {
+        let (hardware, signals) = (Hardware::default(), Signals::default());
+        let workshop =
+            Workshop { hardware: &hardware, threads: 1, report_every: 0.0, signals: &signals };
+        let watch = Watch::new("run", ProgressBar::hidden(), 400, &workshop);
+        let line = watch.solving(500, 2_000);
+        assert!(line.starts_with("run  solving distances to goals 500/2000  "), "{line}");
+        assert!(line.ends_with(" left"), "{line}");
     }
 
     #[test]

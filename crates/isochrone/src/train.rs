@@ -12,7 +12,7 @@ use crate::data::{Dataset, Normalization, available, rounded};
 use crate::engine::{ArenaId, BrokenLoss, Engine, Executor, Hardware, Parameters, Program};
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::teacher::{Teacher, Terms};
+use crate::teacher::{Teacher, Tell, Terms};
 
 /// How long and in what portions training runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ pub struct Prepared {
 /// One run in progress.
 pub struct Trainer<'d> {
     engine: Engine,
-    note: Option<String>,
+    notes: Vec<String>,
     learner: Learner,
     sampler: Sampler<'d>,
     held_out: Option<Sampler<'d>>,
@@ -83,6 +83,23 @@ impl<'d> Trainer<'d> {
         seed: u64,
         hardware: impl Into<Hardware>,
     ) -> Result<Self> {
+        Self::telling(algorithm, settings, data, discount, seed, hardware, &|_, _| None)
+    }
+
+    /// As [`Trainer::new`]; `tell` hears how far the teacher is, where the learner has one.
+    ///
+    /// # Errors
+    /// As [`Trainer::new`], and a signal that `tell` gives.
+    pub fn telling(
+        algorithm: &Config,
+        settings: &TrainConfig,
+        data: &'d Prepared,
+        discount: f64,
+        seed: u64,
+        hardware: impl Into<Hardware>,
+        tell: &Tell<'_>,
+    ) -> Result<Self> {
+        let hardware = hardware.into();
         let dataset = &data.training;
         let starts = dataset.rows() - dataset.trajectories();
         if settings.batch_size > starts || settings.batch_size < 2 {
@@ -96,7 +113,7 @@ impl<'d> Trainer<'d> {
         let teacher = algorithm.teacher().map(|teacher| {
             let policy_goal = &data.normalization.policy_goal;
             let terms = Terms { discount, radius: data.radius, policy_goal, seed };
-            Teacher::new(dataset, teacher, terms, &|_, _| {})
+            hardware.threads.enter(|| Teacher::new(dataset, teacher, terms, tell))
         });
         let teacher = teacher.transpose()?;
         let mut parameters = Parameters::default();
@@ -110,7 +127,6 @@ impl<'d> Trainer<'d> {
             farthest: teacher.as_ref().map(Teacher::farthest),
         };
         let learner = algorithm.fitted(dataset)?.build(problem, &mut parameters)?;
-        let hardware = hardware.into();
         check_memory("the parameters of the networks", parameters.bytes())?;
         let parameters_bytes = parameters.bytes();
         let mut program = Program::new(parameters, settings.batch_size, state_size, action_size);
@@ -133,7 +149,8 @@ impl<'d> Trainer<'d> {
         let sampler = sampler(dataset).taught(teacher.as_ref().map(Teacher::lessons));
         let samplers = (&sampler, held_out.as_ref());
         let (engine, note) = Engine::new(&hardware, program, samplers, seed)?;
-        Ok(Self { engine, note, learner, sampler, held_out, data, discount, seed, step: 0 })
+        let notes = teacher.iter().map(Teacher::summary).chain(note).collect();
+        Ok(Self { engine, notes, learner, sampler, held_out, data, discount, seed, step: 0 })
     }
 
     /// Updates done.
@@ -154,9 +171,9 @@ impl<'d> Trainer<'d> {
         self.engine.runs_ahead()
     }
 
-    /// What a user should know of the device, in one line.
-    pub fn note(&self) -> Option<&str> {
-        self.note.as_deref()
+    /// What a user should know of the teacher and of the device, a line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// One update. A GPU may still be at it when this returns.

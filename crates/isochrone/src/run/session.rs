@@ -2,6 +2,7 @@
 //! stands to its end.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use super::config::RunConfig;
@@ -23,6 +24,8 @@ use crate::train::{Prepared, Trainer};
 
 /// What a run tells while it goes, and when it should stop.
 pub trait Observer: Send {
+    /// The teacher of a learner that has one has solved so many of all its goals.
+    fn solved(&mut self, _solved: usize, _goals: usize) {}
     /// Updates up to `step` are done.
     fn updated(&mut self, _step: u64, _steps: u64) {}
     /// A row of metrics was written: their names and values.
@@ -136,11 +139,15 @@ fn begin<'d>(
     observer: &mut dyn Observer,
 ) -> Result<Trainer<'d>> {
     let (seed, discount) = (config.seed, source.discount(config));
-    let trainer =
-        Trainer::new(&config.algorithm, &config.train, data, discount, seed, hardware.clone())?;
-    if let Some(note) = trainer.note() {
-        observer.noted(note);
-    }
+    let watching = Mutex::new(&mut *observer);
+    let tell = |solved: usize, goals: usize| {
+        let mut observer = watching.lock().unwrap_or_else(PoisonError::into_inner);
+        observer.solved(solved, goals);
+        observer.signal()
+    };
+    let (algorithm, settings, hardware) = (&config.algorithm, &config.train, hardware.clone());
+    let trainer = Trainer::telling(algorithm, settings, data, discount, seed, hardware, &tell)?;
+    trainer.notes().iter().for_each(|note| observer.noted(note));
     let wants_policy = |algorithm: &mut algorithms::Config| {
         algorithm.extraction_mut().is_some_and(|extraction| *extraction != Extraction::None)
     };

@@ -14,6 +14,7 @@ mod solve;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -126,6 +127,9 @@ impl Settings {
     }
 }
 
+/// Hears how many goals of all are solved, and gives the signal at which to stop.
+pub type Tell<'a> = dyn Fn(usize, usize) -> Option<i32> + Sync + 'a;
+
 /// What else decides the distances.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
@@ -144,21 +148,22 @@ pub struct Teacher {
     landmarks: Landmarks,
     owners: Vec<u32>,
     kinds: usize,
+    chance: f64,
     columns: Arc<Vec<u32>>,
     nats: Arc<Vec<f32>>,
     farthest: f32,
 }
 
 impl Teacher {
-    /// Solves the decision process of `dataset`; `tell` hears how many goals of all are solved.
+    /// Solves the decision process of `dataset`.
     ///
     /// # Errors
-    /// Settings that make no sense, data without places to tell apart, or too little memory.
+    /// Settings that make no sense, data without places to tell apart, too little memory, or a signal.
     pub fn new(
         dataset: &Dataset,
         settings: &Settings,
         terms: Terms<'_>,
-        tell: &(dyn Fn(usize, usize) + Sync),
+        tell: &Tell<'_>,
     ) -> Result<Self> {
         settings.check()?;
         let axes = axes(&settings.place, terms.policy_goal, dataset.state_size())?;
@@ -193,17 +198,21 @@ impl Teacher {
             set
         };
         let mut nats = vec![0.0f32; goals.len() * landmarks.count()];
-        let done = std::sync::atomic::AtomicUsize::new(0);
-        nats.par_chunks_exact_mut(landmarks.count()).zip(&goals).for_each(|(column, &goal)| {
-            column.copy_from_slice(&distances(&process, rule, &reached(goal)));
-            tell(1 + done.fetch_add(1, std::sync::atomic::Ordering::Relaxed), goals.len());
-        });
+        let done = AtomicUsize::new(0);
+        nats.par_chunks_exact_mut(landmarks.count()).zip(&goals).try_for_each(
+            |(column, &goal)| {
+                column.copy_from_slice(&distances(&process, rule, &reached(goal)));
+                let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+                tell(done, goals.len()).map_or(Ok(()), |signal| Err(Error::Interrupted(signal)))
+            },
+        )?;
         let farthest = bound(&mut nats, settings.out_of_reach);
         let mut columns = vec![u32::MAX; landmarks.count()];
         goals.iter().enumerate().for_each(|(column, &goal)| columns[goal as usize] = column as u32);
         let kinds = kinds.iter().copied().max().map_or(0, |most| usize::from(most) + 1);
         let (columns, nats) = (Arc::new(columns), Arc::new(nats));
-        Ok(Self { landmarks, owners, kinds, columns, nats, farthest })
+        let chance = process.chance;
+        Ok(Self { landmarks, owners, kinds, chance, columns, nats, farthest })
     }
 
     /// The nats beyond which a goal is out of reach.
@@ -216,9 +225,11 @@ impl Teacher {
         let (landmarks, all) = (self.landmarks.count(), self.columns.len());
         let goals = self.nats.len() / all;
         format!(
-            "{landmarks} landmarks {:.2} steps apart, {} kinds of action, {goals} goals solved",
+            "{landmarks} landmarks {:.2} steps apart, {} kinds of action, {goals} goals solved; {:.0} % \
+             of the spread of moves at a landmark is chance",
             self.landmarks.spacing(),
-            self.kinds
+            self.kinds,
+            100.0 * self.chance.min(1.0)
         )
     }
 

@@ -5,6 +5,15 @@
 //! largest of several guesses would believe the luckiest. Rare leaps are pooled over all kinds and
 //! all landmarks around: how often one happens there, and where they land. Where leaps are the rule
 //! (a portal), they are moves like all others.
+//!
+//! How much a kind decides is read from the data too: χ is the share of the variance of changes at a
+//! landmark that remains among moves of one kind. Where chance outweighs choice, few moves of a kind
+//! say little, and the best of sixteen such means would be the luckiest. Each kind then borrows
+//! b = ½ (χ / (1 − χ) − 1) moves worth the mean of the whole landmark, none where χ ≤ ½; in empirical
+//! Bayes (Efron and Morris, "Stein's estimation rule and its competitors", 1973) it would be
+//! χ / (1 − χ), but kinds have a width of their own, which is choice and counts as chance here.
+
+use std::collections::BTreeMap;
 
 use super::landmarks::Landmarks;
 use crate::data::Dataset;
@@ -17,11 +26,17 @@ const POOL: f64 = 2.0;
 /// Leaps are the rule where there are so many of them at a landmark, and this share of its rows.
 const RULE_COUNT: u32 = 5;
 const RULE_SHARE: f64 = 0.2;
+/// χ is held below 1, where kinds decide nothing.
+const MOST_CHANCE: f64 = 0.99;
 
 /// What was counted at and between landmarks.
 pub(super) struct Counted {
     pub walked: Walked,
     pub leaps: Leaps,
+    /// χ: how much of where moves lead is chance.
+    pub chance: f64,
+    /// Moves worth the mean of their landmark that each kind borrows there.
+    pub borrowed: f64,
     /// The landmark that stands in for one where no move begins; itself for all others.
     pub stand_ins: Vec<u32>,
     /// For each landmark, where the landmarks that lead there begin, and which they are.
@@ -61,7 +76,7 @@ impl Counted {
         kinds: &[u16],
     ) -> Result<Self> {
         let count = landmarks.count();
-        let (moves, leaps) = split(dataset, landmarks, owners, kinds)?;
+        let Sorted { moves, leaps, chance } = sorted(dataset, landmarks, owners, kinds)?;
         let mut rows = vec![0u32; count];
         moves.iter().for_each(|&(from, ..)| rows[from as usize] += 1);
         let walked = grouped(moves, count);
@@ -74,7 +89,8 @@ impl Counted {
             })
             .collect();
         let (reverse, sources) = (Vec::new(), Vec::new());
-        let mut counted = Self { walked, leaps, stand_ins, reverse, sources };
+        let mut counted =
+            Self { walked, leaps, chance, borrowed: borrowed(chance), stand_ins, reverse, sources };
         counted.turn_round();
         Ok(counted)
     }
@@ -118,17 +134,26 @@ type Move = (u32, u16, u32);
 /// A leap: the landmarks it begins and ends at.
 type Leap = (u32, u32);
 
-/// Moves, and rare leaps by the landmarks they begin and end at.
-fn split(
+/// Recorded moves, sorted out.
+struct Sorted {
+    moves: Vec<Move>,
+    /// Rare leaps.
+    leaps: Vec<Leap>,
+    /// χ; 0 where no kind was recorded twice at a landmark.
+    chance: f64,
+}
+
+fn sorted(
     dataset: &Dataset,
     landmarks: &Landmarks,
     owners: &[u32],
     kinds: &[u16],
-) -> Result<(Vec<Move>, Vec<Leap>)> {
+) -> Result<Sorted> {
     let reach = (LEAP * landmarks.step).powi(2);
     let mut change = vec![0.0; landmarks.axes()];
     let (mut moves, mut leaps) = (Vec::new(), Vec::new());
     let (mut rows, mut leaping) = (vec![0u32; landmarks.count()], vec![0u32; landmarks.count()]);
+    let mut spreads: BTreeMap<(u32, u16), Spread> = BTreeMap::new();
     for row in (0..dataset.rows()).filter(|&row| dataset.last_row(row) != row) {
         landmarks.change(&dataset.read_state(row)?, &dataset.read_state(row + 1)?, &mut change);
         let found = (owners[row], kinds[row], owners[row + 1]);
@@ -137,6 +162,7 @@ fn split(
             leaping[found.0 as usize] += 1;
             leaps.push(found);
         } else {
+            spreads.entry((found.0, found.1)).or_default().add(&change);
             moves.push(found);
         }
     }
@@ -146,7 +172,64 @@ fn split(
     };
     let (usual, rare): (Vec<Move>, Vec<Move>) = leaps.into_iter().partition(|leap| rule(leap.0));
     moves.extend(usual);
-    Ok((moves, rare.into_iter().map(|(from, _, to)| (from, to)).collect()))
+    let leaps = rare.into_iter().map(|(from, _, to)| (from, to)).collect();
+    Ok(Sorted { moves, leaps, chance: chance(&spreads) })
+}
+
+/// Number, sum and sum of squares of some changes.
+#[derive(Default)]
+struct Spread {
+    number: f64,
+    sum: Vec<f64>,
+    squares: f64,
+}
+
+impl Spread {
+    fn add(&mut self, change: &[f64]) {
+        self.join(1.0, change, change.iter().map(|value| value * value).sum());
+    }
+
+    fn join(&mut self, number: f64, sum: &[f64], squares: f64) {
+        self.sum.resize(sum.len(), 0.0);
+        self.sum.iter_mut().zip(sum).for_each(|(all, value)| *all += value);
+        self.number += number;
+        self.squares += squares;
+    }
+
+    /// The squared deviations from the mean and their degrees of freedom.
+    fn deviations(&self) -> [f64; 2] {
+        if self.number == 0.0 {
+            return [0.0; 2];
+        }
+        let mean = self.sum.iter().map(|value| value * value).sum::<f64>() / self.number;
+        [(self.squares - mean).max(0.0), self.number - 1.0]
+    }
+}
+
+/// χ: the variance of changes within kinds over that within landmarks, both without bias.
+fn chance(spreads: &BTreeMap<(u32, u16), Spread>) -> f64 {
+    let (mut within, mut around) = ([0.0; 2], [0.0; 2]);
+    let add = |sum: &mut [f64; 2], spread: &Spread| {
+        spread.deviations().iter().zip(sum).for_each(|(value, sum)| *sum += value);
+    };
+    let mut place = (u32::MAX, Spread::default());
+    for (&(landmark, _), spread) in spreads {
+        add(&mut within, spread);
+        if landmark != place.0 {
+            let left = std::mem::replace(&mut place, (landmark, Spread::default()));
+            add(&mut around, &left.1);
+        }
+        place.1.join(spread.number, &spread.sum, spread.squares);
+    }
+    add(&mut around, &place.1);
+    let chance = (within[0] / within[1]) / (around[0] / around[1]);
+    if chance.is_finite() { chance } else { 0.0 }
+}
+
+/// b, as the header says.
+fn borrowed(chance: f64) -> f64 {
+    let chance = chance.min(MOST_CHANCE);
+    0.5 * (chance / (1.0 - chance) - 1.0).max(0.0)
 }
 
 /// Moves sorted into groups and counted.

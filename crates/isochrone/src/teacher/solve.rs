@@ -1,9 +1,10 @@
 //! −ln max E γ^H to a set of landmarks, over the counted process, with a confidence bound.
 //!
-//! V = 1 on the goal; elsewhere V(u) = γ max over kinds of (1 − p) (m − c √(v / n)) + p L, where m, v
-//! and n are mean, variance and number of the recorded successors' values, p the chance of a rare
-//! leap there and L the mean value of where leaps land. Without the bound the maximum over kinds with
-//! few moves would believe the luckiest. Values rise from 0. Sweeps follow the order of a search from
+//! V = 1 on the goal; elsewhere V(u) = γ max over kinds of (1 − p) (m − c √(v / (n + b))) + p L, where v
+//! and n are variance and number of the recorded successors' values, m the mean of them and of b
+//! borrowed ones worth the mean over all kinds, p the chance of a rare leap there and L the mean value
+//! of where leaps land. Without the bound the maximum over kinds with few moves would believe the
+//! luckiest. Values rise from 0. Sweeps follow the order of a search from
 //! the goal, so that each landmark is valued after those it leads to, and pass over landmarks that lead
 //! to none whose value has risen.
 
@@ -61,6 +62,8 @@ fn value(process: &Counted, rule: Rule, values: &[f64], landmark: usize) -> f64 
     let landed = leaps.landed[landings.clone()].iter().zip(&leaps.shares[landings]);
     let lucky: f64 = landed.map(|(&to, share)| share * values[to as usize]).sum();
     let leap = leaps.chances[landmark];
+    let borrowed = process.borrowed;
+    let average = if borrowed > 0.0 { average(process, values, landmark) } else { 0.0 };
     let mut best: f64 = 0.0;
     for group in walked.groups[landmark] as usize..walked.groups[landmark + 1] as usize {
         let moves = walked.moves[group] as usize..walked.moves[group + 1] as usize;
@@ -73,9 +76,24 @@ fn value(process: &Counted, rule: Rule, values: &[f64], landmark: usize) -> f64 
         }
         let mean = sum / number;
         let variance = (squares / number - mean * mean).max(0.0);
-        best = best.max(mean - rule.confidence * (variance / number).sqrt());
+        let all = number + borrowed;
+        let mean = (sum + borrowed * average) / all;
+        best = best.max(mean - rule.confidence * (variance / all).sqrt());
     }
     rule.discount * ((1.0 - leap) * best + leap * lucky)
+}
+
+/// The mean value after all recorded moves of a landmark, whatever their kind.
+fn average(process: &Counted, values: &[f64], landmark: usize) -> f64 {
+    let walked = &process.walked;
+    let start = |landmark: usize| walked.moves[walked.groups[landmark] as usize] as usize;
+    let moves = start(landmark)..start(landmark + 1);
+    let (mut number, mut sum) = (0.0, 0.0);
+    for (&to, &count) in walked.targets[moves.clone()].iter().zip(&walked.counts[moves]) {
+        number += count;
+        sum += count * values[to as usize];
+    }
+    sum / number
 }
 
 /// The landmarks that lead to `goal`, in the order of a breadth-first search from it.

@@ -53,7 +53,7 @@ fn steps(teacher: &Teacher, lessons: &Lessons, from: u32, goal: u32) -> f64 {
 }
 
 fn taught(dataset: &Dataset, settings: &Settings) -> (Teacher, Lessons) {
-    let teacher = Teacher::new(dataset, settings, terms(), &|_, _| {}).unwrap();
+    let teacher = Teacher::new(dataset, settings, terms(), &|_, _| None).unwrap();
     let lessons = teacher.lessons();
     (teacher, lessons)
 }
@@ -193,7 +193,7 @@ fn a_radius_widens_the_goal_unless_it_would_hide_the_way() {
     let read = |radius: f64| {
         let terms = Terms { radius: Some(radius), ..terms() };
         let teacher =
-            Teacher::new(&one_way().dataset(), &Settings::default(), terms, &|_, _| {}).unwrap();
+            Teacher::new(&one_way().dataset(), &Settings::default(), terms, &|_, _| None).unwrap();
         steps(&teacher, &teacher.lessons(), 0, 9)
     };
     assert!((read(1.0) - 8.0).abs() < 1e-3);
@@ -203,7 +203,7 @@ fn a_radius_widens_the_goal_unless_it_would_hide_the_way() {
 #[test]
 fn data_without_places_to_tell_apart_are_refused_in_words() {
     let refuse = |dataset: &Dataset, settings: &Settings| {
-        Teacher::new(dataset, settings, terms(), &|_, _| {}).err().unwrap().to_string()
+        Teacher::new(dataset, settings, terms(), &|_, _| None).err().unwrap().to_string()
     };
     let still = Dataset::new(vec![1.0; 40], 1, None, &[20; 2]).unwrap();
     let wrong = refuse(&still, &Settings::default());
@@ -249,4 +249,57 @@ fn of_many_landmarks_some_are_solved_and_only_these_are_asked_for() {
     let settings = Settings { goals: 3, ..Settings::default() };
     let (_, lessons) = taught(&one_way().dataset(), &settings);
     assert_eq!(lessons.goals().len(), 3 * 20);
+}
+
+/// Landmarks of a line and what was counted there.
+fn counted(line: &Line) -> (Vec<u32>, Counted) {
+    let dataset = line.dataset();
+    let fine = Fineness { spacing: 0.5, most: 100, rows_each: 1.0 };
+    let (landmarks, owners) = Landmarks::new(&dataset, &[0], fine).unwrap();
+    let kinds = Kinds::default().of(&dataset, &landmarks, 0).unwrap();
+    let counted = Counted::new(&dataset, &landmarks, &owners, &kinds).unwrap();
+    (owners, counted)
+}
+
+#[test]
+fn kinds_that_decide_borrow_nothing_and_kinds_that_do_not_borrow_much() {
+    let (mut decided, mut random) = (Line::new(), Line::new());
+    for trial in 0..40 {
+        let step = trial % 2;
+        decided.walk(&[0.0, step as f32], &[step]);
+        random.walk(&[0.0, step as f32], &[trial / 2 % 2]);
+    }
+    assert_eq!(counted(&decided).1.borrowed, 0.0);
+    // Both kinds step as often as not: 10 of 38 within kinds, 10 of 39 around the place; χ is above 1.
+    assert!((counted(&random).1.borrowed - 49.0).abs() < 1e-9);
+}
+
+#[test]
+fn borrowed_moves_are_worth_the_mean_of_their_landmark() {
+    let mut line = Line::new();
+    line.walk(&[0.0, 1.0], &[0]);
+    (0..3).for_each(|_| line.walk(&[0.0, 0.0], &[1]));
+    let (owners, mut process) = counted(&line);
+    process.borrowed = 2.0;
+    let rule = Rule { discount: DISCOUNT, confidence: 0.0 };
+    let nats = distances(&process, rule, &[owners[1]])[owners[0] as usize];
+    // V = γ (1 + 2 (1 + 3 V) / 4) / 3, so V = γ / (2 − γ).
+    let expected = -(DISCOUNT / (2.0 - DISCOUNT)).ln();
+    assert!((f64::from(nats) - expected).abs() < 1e-3, "{nats} against {expected}");
+}
+
+#[test]
+fn solved_goals_are_told_and_a_signal_stops_it() {
+    let dataset = one_way().dataset();
+    let told = std::sync::Mutex::new(Vec::new());
+    let listen = |done: usize, all: usize| {
+        told.lock().unwrap().push((done, all));
+        None
+    };
+    Teacher::new(&dataset, &Settings::default(), terms(), &listen).unwrap();
+    let mut told = told.into_inner().unwrap();
+    told.sort_unstable();
+    assert_eq!(told, (1..=10).map(|done| (done, 10)).collect::<Vec<_>>());
+    let stopped = Teacher::new(&dataset, &Settings::default(), terms(), &|_, _| Some(2));
+    assert_eq!(stopped.err().unwrap().exit_code(), 130);
 }
