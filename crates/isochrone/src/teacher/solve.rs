@@ -11,7 +11,7 @@
 use super::process::Counted;
 
 /// A value that would rise by a smaller share stays as it is.
-const CHANGE: f64 = 3e-5;
+const CHANGE: f64 = 3e-4;
 /// Sweeps at most.
 const MOST_SWEEPS: usize = 2_000;
 
