@@ -1,5 +1,6 @@
 //! The command `isochrone`: arguments in; text, files and pictures out.
 
+mod act;
 mod audit;
 mod bench;
 mod compare;
@@ -16,8 +17,10 @@ mod opened;
 mod output;
 mod pictures;
 mod plan;
+mod query;
 mod routes;
 mod runs;
+mod score;
 mod seeds;
 mod signals;
 mod train;
@@ -46,6 +49,9 @@ enum Command {
     Evaluate(evaluate::Evaluate),
     Compare(compare::Compare),
     Plan(plan::Plan),
+    Query(query::Query),
+    Act(act::Act),
+    Score(score::Score),
     Audit(audit::Audit),
     Exact(exact::Exact),
     Data(data::Data),
@@ -74,6 +80,9 @@ fn run(command: &Command, threads: usize) -> isochrone::Result<()> {
         Command::Evaluate(arguments) => evaluate::run(arguments),
         Command::Compare(arguments) => compare::run(arguments, threads),
         Command::Plan(arguments) => plan::run(arguments),
+        Command::Query(arguments) => query::run(arguments),
+        Command::Act(arguments) => act::run(arguments),
+        Command::Score(arguments) => score::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),
         Command::Exact(arguments) => exact::run(arguments),
         Command::Data(arguments) => data::run(arguments),

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use isochrone::model::Model;
 use isochrone::run::files::CONFIG;
-use isochrone::run::{OpenRun, Source};
+use isochrone::run::{OpenRun, Source, open_model};
 use isochrone::{Error, Result};
 
 /// Opens the run in `folder`; where it is not complete, says at which step it is asked.
@@ -24,6 +25,17 @@ pub fn open_run(folder: &Path) -> Result<OpenRun> {
         ));
     }
     Ok(opened)
+}
+
+/// The model of the run in a folder, or of a model file.
+///
+/// # Errors
+/// As [`open_run`]; a file that holds no model.
+pub fn open_asked(path: &Path) -> Result<Model> {
+    if path.is_dir() {
+        return open_run(path).map(|opened| opened.model);
+    }
+    open_model(path)
 }
 
 /// The data that a run learned from, in memory.

@@ -4,11 +4,13 @@
 //! actions, d(s, g) = mean_m d((s, a_m), (g, a_m)): a mean of quasimetrics pulled back, so the
 //! triangle inequality is exact and d(s, s) = 0. Nats inside, steps outside: steps = d / ln(1/γ).
 
+mod blocks;
 mod reference;
 mod shape;
 
 use std::path::Path;
 
+use self::blocks::{BLOCK, in_blocks};
 use self::reference::ReferenceStates;
 pub use self::shape::ModelShape;
 use self::shape::STORED_ACTIONS;
@@ -20,6 +22,9 @@ use crate::nn::{
     Actor, ActorShape, Embedding, Gather, Latents, Measure, MeasureShape, Pairs, View,
 };
 use crate::random::{Purpose, Stream, below};
+
+/// Pairs that one thread measures at a time.
+const PAIRS: usize = 1 << 16;
 
 /// What was learned, as an algorithm hands it over: shapes and flat parameters.
 #[derive(Debug, Clone)]
@@ -121,6 +126,11 @@ impl Model {
         self.policy.is_some()
     }
 
+    /// Whether its policy chooses among discrete actions.
+    pub fn acts_by_choice(&self) -> bool {
+        self.shape.policy.as_ref().is_some_and(ActorShape::is_categorical)
+    }
+
     /// Whether it has a distance.
     pub fn has_distance(&self) -> bool {
         self.distance.is_some()
@@ -215,8 +225,14 @@ impl Model {
     /// The distance in nats from every state of `from` to every state of `to`, row after row. Both
     /// must have been embedded by this model.
     pub fn pairwise(&self, from: &Embedded, to: &Embedded) -> Vec<f32> {
-        let starts: Vec<&Latents> = from.copies.iter().map(|copy| &copy.from).collect();
-        self.gather(from.rows * to.rows, &starts, to, Pairs::All)
+        let block = (PAIRS / to.rows.max(1)).max(1);
+        let measured = in_blocks(from.rows, block, |rows| {
+            let starts: Vec<Latents> =
+                from.copies.iter().map(|copy| copy.from.part(&rows)).collect();
+            let starts: Vec<&Latents> = starts.iter().collect();
+            Ok(self.gather(rows.len() * to.rows, &starts, to, Pairs::All))
+        });
+        measured.unwrap_or_default()
     }
 
     /// The distance in nats from each state of `from` to the goal of its row, or to the one goal.
@@ -262,8 +278,21 @@ impl Model {
     /// Values that are not whole rows, neither as many goals as states nor one, or a model without a
     /// distance.
     pub fn steps(&self, from: &[f32], to: &[f32]) -> Result<Vec<f32>> {
-        let nats = self.between(&self.embed(from)?, &self.embed(to)?)?;
-        Ok(nats.into_iter().map(|d| self.in_steps(d)).collect())
+        self.need_distance()?;
+        let size = self.shape.state_size;
+        let rows = Self::rows("states", from, size)?;
+        let goals = Self::rows("goals", to, size)?;
+        Self::matched(rows, goals)?;
+        let one = (goals == 1).then(|| self.embed(to)).transpose()?;
+        in_blocks(rows, BLOCK, |block| {
+            let part = block.start * size..block.end * size;
+            let from = self.embed(&from[part.clone()])?;
+            let nats = match &one {
+                Some(goal) => self.between(&from, goal)?,
+                None => self.between(&from, &self.embed(&to[part])?)?,
+            };
+            Ok(nats.into_iter().map(|d| self.in_steps(d)).collect())
+        })
     }
 
     /// The distance in nats from each (state, action) to the goal of its row, or to the one goal.
@@ -292,21 +321,29 @@ impl Model {
     /// without a policy.
     pub fn act(&self, observations: &[f32], goals: &[f32]) -> Result<Vec<f32>> {
         self.need_policy()?;
-        let (policy, numbers) = self.policy.as_ref().expect("a policy, as was just checked");
         let size = self.shape.state_size;
         let rows = Self::rows("observations", observations, size)?;
         let count = Self::rows("goals", goals, size)?;
         Self::matched(rows, count)?;
-        let goals = if count == rows { goals } else { &goals.repeat(rows) };
-        let (states, goals) = (self.normalized(observations), self.normalized(goals));
+        in_blocks(rows, BLOCK, |block| {
+            let part = block.start * size..block.end * size;
+            let states = self.normalized(&observations[part.clone()]);
+            let goals = self.normalized(if count == rows { &goals[part] } else { goals });
+            Ok(self.actions_of(&states, &goals))
+        })
+    }
+
+    /// The policy's actions for normalized states and the goals of their rows, or one goal.
+    fn actions_of(&self, states: &[f32], goals: &[f32]) -> Vec<f32> {
+        let (policy, numbers) = self.policy.as_ref().expect("a model with a policy");
         let normalization = &self.shape.normalization;
         let sizes = (normalization.width(), normalization.goal_width());
-        let rows = states.chunks_exact(sizes.0).zip(goals.chunks_exact(sizes.0));
+        let rows = states.chunks_exact(sizes.0).zip(goals.chunks_exact(sizes.0).cycle());
         let row = |(state, goal): (&'_ [f32], &'_ [f32])| -> Vec<f32> {
             state.iter().copied().chain(normalization.of_goal(goal)).collect()
         };
         let inputs: Vec<f32> = rows.flat_map(row).collect();
-        Ok(policy.infer(&self.threads, numbers, &inputs, sizes))
+        policy.infer(&self.threads, numbers, &inputs, sizes)
     }
 
     /// Which of the discrete actions the policy takes for each observation and goal, from 0.
@@ -331,8 +368,11 @@ impl Model {
     /// # Errors
     /// Values that are not whole rows.
     pub fn novelty(&self, states: &[f32]) -> Result<Vec<f32>> {
-        Self::rows("states", states, self.shape.state_size)?;
-        Ok(self.reference.novelty(states))
+        let size = self.shape.state_size;
+        let rows = Self::rows("states", states, size)?;
+        in_blocks(rows, BLOCK, |block| {
+            Ok(self.reference.novelty(&states[block.start * size..block.end * size]))
+        })
     }
 
     /// Writes the model to one file.

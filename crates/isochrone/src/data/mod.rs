@@ -2,11 +2,13 @@
 //!
 //! `door` opens a path: `format` tells what it is, one `reader` per format reads it into
 //! [`RawRows`], and a check of every value makes them a [`Dataset`], whose rows are in memory or, if
-//! they are too many (`large`), on disk (`store`). [`sampler`] draws batches from it.
+//! they are too many (`large`), on disk (`store`). [`sampler`] draws batches from it. Questions and
+//! answers are plain tables, read by `rows` and written by `table`.
 
 mod archive;
 pub mod arrays;
 mod complaints;
+mod csv;
 #[cfg(feature = "hdf5")]
 mod d4rl;
 mod dataset;
@@ -30,10 +32,12 @@ mod npy;
 pub mod npz;
 mod raw;
 mod reader;
+mod rows;
 pub mod sampler;
 mod selection;
 mod store;
 mod straight;
+mod table;
 
 pub use dataset::Dataset;
 pub use door::{Loaded, OpenedFile, load, open, open_sample};
@@ -46,3 +50,5 @@ pub use memory::{Memory, available, rounded};
 pub use normalization::{Normalization, Scaling};
 pub use raw::RawRows;
 pub use reader::Choices;
+pub use rows::RowStream;
+pub use table::{Field, TableWriter, Values};

@@ -13,8 +13,8 @@ use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(super) use write::Writer;
 pub use write::{NamedArray, write, write_with};
+pub(super) use write::{Writer, beside, sync_folder_of};
 
 use super::archive::Archive;
 use super::complaints::{Shape, narrowed, not_flags, same_rows};

@@ -9,13 +9,15 @@
 //! median slope between two starts of one goal (Theil 1950, Sen 1968). It is 1 where the recording
 //! heads for the goal and less where it wanders.
 
+use std::ops::Range;
+
 use serde::Serialize;
 
 use super::statistics::{median, spearman};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::random::{Purpose, Stream};
+use crate::random::{Draws, Purpose, Stream};
 
 /// Goals that are drawn.
 const GOALS: u32 = 400;
@@ -106,16 +108,29 @@ pub fn against_elapsed(
     trajectories: &Trajectories,
     seed: u64,
 ) -> Result<Option<AgainstElapsed>> {
-    compare(trajectories, seed, |from, to| model.steps(from, to))
+    let pairs = draw(&trajectories.dataset, seed);
+    compare(trajectories, &pairs, |from, to| model.steps(from, to))
+}
+
+/// The same for the steps that remained until the last row of a trajectory, which is every goal.
+///
+/// # Errors
+/// As [`against_elapsed`].
+pub fn against_remaining(
+    model: &Model,
+    trajectories: &Trajectories,
+    seed: u64,
+) -> Result<Option<AgainstElapsed>> {
+    let pairs = draw_to_last(&trajectories.dataset, seed);
+    compare(trajectories, &pairs, |from, to| model.steps(from, to))
 }
 
 fn compare(
     trajectories: &Trajectories,
-    seed: u64,
+    pairs: &[Pair],
     steps: impl Fn(&[f32], &[f32]) -> Result<Vec<f32>>,
 ) -> Result<Option<AgainstElapsed>> {
     let dataset = &trajectories.dataset;
-    let pairs = draw(dataset, seed);
     if pairs.is_empty() {
         return Ok(None);
     }
@@ -146,7 +161,7 @@ fn compare(
         pairs: pairs.len(),
         at_or_below: share(&elapsed, &learned, |elapsed, learned| learned <= elapsed),
         spearman,
-        drop_per_step: drop_per_step(&pairs, &elapsed, &learned),
+        drop_per_step: drop_per_step(pairs, &elapsed, &learned),
         bands,
         reading,
         points: elapsed.iter().zip(&learned).map(|(&k, &d)| [k as f32, d as f32]).collect(),
@@ -162,19 +177,37 @@ fn draw(dataset: &Dataset, seed: u64) -> Vec<Pair> {
         let row = draws.below(dataset.rows() as u32) as usize;
         let rows = dataset.trajectory(dataset.trajectory_of(row));
         let to = row.max(rows.start + 1);
-        if to >= rows.end {
-            continue;
-        }
-        let most = to - rows.start;
-        let mut least = 1;
-        while least <= most {
-            let room = least.min(most - least + 1);
-            let elapsed = least + draws.below(room as u32) as usize;
-            pairs.push(Pair { goal, from: to - elapsed, to });
-            least *= 2;
+        if to < rows.end {
+            starts_of(goal, to, &rows, &mut draws, &mut pairs);
         }
     }
     pairs
+}
+
+/// The last rows of trajectories, all or as many as goals are drawn, with their starts.
+fn draw_to_last(dataset: &Dataset, seed: u64) -> Vec<Pair> {
+    let stream = Stream::new(seed, Purpose::ELAPSED_PAIRS);
+    let count = dataset.trajectories() as u32;
+    let mut pairs = Vec::new();
+    for goal in 0..GOALS.min(count) {
+        let mut draws = stream.draws(1, goal);
+        let trajectory = if count > GOALS { draws.below(count) } else { goal };
+        let rows = dataset.trajectory(trajectory as usize);
+        starts_of(goal, rows.end - 1, &rows, &mut draws, &mut pairs);
+    }
+    pairs
+}
+
+/// Adds one start of a goal in every band that its trajectory has room for.
+fn starts_of(goal: u32, to: usize, rows: &Range<usize>, draws: &mut Draws, pairs: &mut Vec<Pair>) {
+    let most = to - rows.start;
+    let mut least = 1;
+    while least <= most {
+        let room = least.min(most - least + 1);
+        let elapsed = least + draws.below(room as u32) as usize;
+        pairs.push(Pair { goal, from: to - elapsed, to });
+        least *= 2;
+    }
 }
 
 /// The median slope between two starts of one goal; those of a goal follow each other, nearest first.
@@ -230,7 +263,7 @@ mod tests {
         let answers = |from: &[f32], to: &[f32]| {
             Ok(from.iter().zip(to).map(|(&from, &to)| steps(from, to)).collect())
         };
-        compare(on, 3, answers).unwrap().unwrap()
+        compare(on, &draw(&on.dataset, 3), answers).unwrap().unwrap()
     }
 
     #[test]
@@ -274,6 +307,17 @@ mod tests {
     }
 
     #[test]
+    fn what_remains_is_counted_to_the_last_row() {
+        let on = walks(600);
+        let pairs = draw_to_last(&on.dataset, 3);
+        assert!(pairs.iter().all(|pair| pair.to % 48 == 47 && pair.from / 48 == pair.to / 48));
+        assert_eq!(pairs.len(), 400 * 6, "one start in each of six bands");
+        let few = draw_to_last(&walks(3).dataset, 3);
+        let goals: Vec<usize> = few.iter().step_by(6).map(|pair| pair.to).collect();
+        assert_eq!(goals, [47, 95, 143], "every trajectory where there are few");
+    }
+
+    #[test]
     fn the_median_slope_is_that_worked_by_hand() {
         let pair = |goal, from| Pair { goal, from, to: 10 };
         // Goal 0: (1, 2), (3, 4), (8, 30): slopes 1, 4, 5.2. Goal 1: (1, 9), (2, 9): slope 0.
@@ -290,7 +334,8 @@ mod tests {
         let on = Trajectories { dataset, held_out: false };
         let found = judged(&on, |_, _| 1.0);
         assert_eq!((found.bands.len(), found.reading), (1, Verdict::Steps));
-        let broken = compare(&on, 0, |from, _| Ok(vec![f32::NAN; from.len()])).unwrap_err();
+        let pairs = draw(&on.dataset, 0);
+        let broken = compare(&on, &pairs, |from, _| Ok(vec![f32::NAN; from.len()])).unwrap_err();
         assert!(broken.to_string().contains("`NaN`"), "{broken}");
     }
 }

@@ -20,7 +20,9 @@ pub use audit::{AUDITED_STATES, Audit, TOLERANCE, Worst, audit, audit_matrix};
 pub use calibration::{
     Agreement, Calibration, Judged, JudgedGoal, Point, calibrate, referee_pairs,
 };
-pub use elapsed::{AgainstElapsed, Band, Trajectories, Verdict, against_elapsed};
+pub use elapsed::{
+    AgainstElapsed, Band, Trajectories, Verdict, against_elapsed, against_remaining,
+};
 pub use protocol::{LAST, OverTraining};
 pub use runaway::check_distance;
 pub use statistics::{

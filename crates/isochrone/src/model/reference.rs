@@ -44,16 +44,35 @@ impl ReferenceStates {
     /// The distance of each state to the nearest sampled one, in typical spacings.
     pub(super) fn novelty(&self, states: &[f32]) -> Vec<f32> {
         let size = self.scaling.shift.len();
-        let mut point = vec![0.0; size];
-        states
-            .chunks_exact(size)
-            .map(|state| {
-                self.scaling.apply(state, &mut point);
-                let squares = self.states.chunks_exact(size).map(|other| {
-                    point.iter().zip(other).map(|(a, b)| (a - b) * (a - b)).sum::<f32>()
-                });
-                squares.fold(f32::INFINITY, f32::min).sqrt() / self.spacing
-            })
-            .collect()
+        let count = self.states.len() / size;
+        // Coordinate by coordinate, so that a coordinate of many samples is compared at once.
+        let mut columns = vec![0.0; self.states.len()];
+        for (row, state) in self.states.chunks_exact(size).enumerate() {
+            state.iter().enumerate().for_each(|(at, &x)| columns[at * count + row] = x);
+        }
+        let (mut point, mut squares) = (vec![0.0; size], vec![0.0; count]);
+        let mut nearest = |state: &[f32]| {
+            self.scaling.apply(state, &mut point);
+            squares.fill(0.0);
+            for (&x, column) in point.iter().zip(columns.chunks_exact(count)) {
+                let both = squares.iter_mut().zip(column);
+                both.for_each(|(sum, &other)| *sum += (x - other) * (x - other));
+            }
+            least(&squares).sqrt() / self.spacing
+        };
+        states.chunks_exact(size).map(&mut nearest).collect()
     }
+}
+
+/// The least of many numbers, several at a time.
+fn least(numbers: &[f32]) -> f32 {
+    let (blocks, rest) = numbers.as_chunks::<16>();
+    let mut lanes = [f32::INFINITY; 16];
+    for block in blocks {
+        lanes
+            .iter_mut()
+            .zip(block)
+            .for_each(|(lane, &x)| *lane = if x < *lane { x } else { *lane });
+    }
+    lanes.iter().chain(rest).copied().fold(f32::INFINITY, f32::min)
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, PolicyShape};
+use super::{Law, Policy, PolicyShape};
 use crate::engine::{ArenaId, Parameters, Threads};
 use crate::ops::to_sphere;
 
@@ -21,6 +21,14 @@ pub enum ActorShape {
         /// Coordinates of a waypoint's representation.
         representation: usize,
     },
+}
+
+impl ActorShape {
+    /// Whether the action is one of several.
+    pub fn is_categorical(&self) -> bool {
+        let (Self::One(policy) | Self::Two { low: policy, .. }) = self;
+        policy.law == Law::Categorical
+    }
 }
 
 /// The policies of a model, in one arena.

@@ -11,6 +11,7 @@ mod holes;
 mod input;
 #[cfg(feature = "pictures")]
 pub mod pictures;
+mod remaining;
 mod routes;
 
 pub use coverage::Coverage;
@@ -19,4 +20,5 @@ pub use input::{
     CalibrationChart, CalibrationPanel, Comparison, Curves, Families, Isochrones, Panel, Reference,
     Series, Spread, Summary, Trend,
 };
+pub use remaining::{Remaining, TrajectoryCourse};
 pub use routes::{Routed, Routes};

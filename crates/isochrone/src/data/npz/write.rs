@@ -128,6 +128,11 @@ impl Writer {
         }
         self.start(TERMINALS, npy::Item::Bool, &[ends.len()])?;
         self.put(|archive| archive.write_all(&ends))?;
+        self.close()
+    }
+
+    /// Moves the file into place.
+    pub(in crate::data) fn close(mut self) -> Result<()> {
         let refused = |action, error| Error::disk(action, &self.path, error);
         let archive = self.archive.take().ok_or_else(|| refused("write", gone()))?;
         archive
@@ -139,7 +144,13 @@ impl Writer {
         sync_folder_of(&self.path).map_err(|error| refused("sync the folder of", error))
     }
 
-    fn start(&mut self, key: &str, item: npy::Item, shape: &[usize]) -> Result<()> {
+    /// Begins an array, whose bytes follow by [`Writer::put`].
+    pub(in crate::data) fn start(
+        &mut self,
+        key: &str,
+        item: npy::Item,
+        shape: &[usize],
+    ) -> Result<()> {
         let bytes = shape.iter().product::<usize>() * item.bytes();
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
@@ -150,7 +161,11 @@ impl Writer {
         })
     }
 
-    fn put(&mut self, work: impl FnOnce(&mut ZipWriter<Held>) -> io::Result<()>) -> Result<()> {
+    /// Writes to the archive through `work`.
+    pub(in crate::data) fn put(
+        &mut self,
+        work: impl FnOnce(&mut ZipWriter<Held>) -> io::Result<()>,
+    ) -> Result<()> {
         let archive = self.archive.as_mut().ok_or_else(gone);
         archive.and_then(work).map_err(|error| Error::disk("write", &self.path, error))
     }
@@ -169,13 +184,13 @@ impl Drop for Writer {
 }
 
 /// A name in the same folder that no other process uses.
-pub(super) fn beside(path: &Path) -> PathBuf {
+pub(in crate::data) fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
     path.with_file_name(name)
 }
 
-fn sync_folder_of(path: &Path) -> io::Result<()> {
+pub(in crate::data) fn sync_folder_of(path: &Path) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());
     }
@@ -185,7 +200,7 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
 
 /// A file that keeps its first error until it is closed: the `zip` crate's writer would print it when
 /// dropped.
-struct Held {
+pub(in crate::data) struct Held {
     file: BufWriter<File>,
     position: u64,
     failed: Option<io::Error>,

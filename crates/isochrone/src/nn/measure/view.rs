@@ -1,5 +1,7 @@
 //! How a trained distance is read, whatever its form.
 
+use std::ops::Range;
+
 use crate::engine::Threads;
 use crate::nn::Head;
 
@@ -52,6 +54,12 @@ pub struct Latents {
 impl Latents {
     pub(super) fn rows(&self) -> std::slice::ChunksExact<'_, f32> {
         self.numbers.chunks_exact(self.width)
+    }
+
+    /// Some of the rows.
+    pub fn part(&self, rows: &Range<usize>) -> Self {
+        let numbers = self.numbers[rows.start * self.width..rows.end * self.width].to_vec();
+        Self { width: self.width, numbers }
     }
 }
 

@@ -18,6 +18,7 @@ mod legend;
 mod map;
 mod page;
 mod raster;
+mod remaining;
 mod routes;
 mod svg;
 
@@ -25,7 +26,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use self::drawing::Drawing;
-use super::{CalibrationChart, Comparison, Coverage, Curves, Isochrones, Routes};
+use super::{CalibrationChart, Comparison, Coverage, Curves, Isochrones, Remaining, Routes};
 use crate::Result;
 use crate::checkpoint::write_whole;
 
@@ -89,6 +90,16 @@ pub fn coverage(input: &Coverage, path_without_extension: &Path) -> Result<()> {
 pub fn routes(input: &Routes, path_without_extension: &Path) -> Result<()> {
     input.check()?;
     save(&routes::draw(input), path_without_extension)
+}
+
+/// Draws the steps that remain along trajectories; writes `<path>.svg` and `<path>.png`.
+///
+/// # Errors
+///
+/// What [`Remaining::check`] refuses, and a disk that refuses a file.
+pub fn remaining(input: &Remaining, path_without_extension: &Path) -> Result<()> {
+    input.check()?;
+    save(&remaining::draw(input), path_without_extension)
 }
 
 fn save(drawing: &Drawing, path: &Path) -> Result<()> {
