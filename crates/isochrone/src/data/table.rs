@@ -1,6 +1,7 @@
 //! Answers written as they come: csv line by line, npz array by array and, with the feature
 //! `parquet`, parquet group by group. Nothing is at the target before all of it is there.
 
+mod field;
 #[cfg(feature = "parquet")]
 mod frames;
 
@@ -8,77 +9,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+pub use field::{Field, Values};
+
 use super::npy::{self, Item};
 use super::npz::{Writer, beside, sync_folder_of};
 use crate::error::{Error, Result};
-
-/// One array of a table.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Field {
-    /// Its name in an npz file.
-    key: String,
-    /// Its name in a csv file, where values of a row are numbered: `name_0`, `name_1`, ….
-    column: String,
-    /// The shape of a row; empty for a single value.
-    shape: Vec<usize>,
-    item: Item,
-}
-
-impl Field {
-    /// Numbers, one per row.
-    pub fn number(name: &str) -> Self {
-        Self::rows(name, name, &[])
-    }
-
-    /// Whole numbers, one per row.
-    pub fn whole(name: &str) -> Self {
-        Self { item: Item::Int64, ..Self::rows(name, name, &[]) }
-    }
-
-    /// Rows of numbers of this shape, called `key` in npz files and `column_0`, … in csv files.
-    pub fn rows(key: &str, column: &str, shape: &[usize]) -> Self {
-        let (key, column) = (key.to_owned(), column.to_owned());
-        Self { key, column, shape: shape.to_vec(), item: Item::Float32 }
-    }
-
-    fn width(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    fn columns(&self) -> Vec<String> {
-        if self.shape.is_empty() {
-            return vec![self.column.clone()];
-        }
-        (0..self.width()).map(|at| format!("{}_{at}", self.column)).collect()
-    }
-}
-
-/// Values of one field for several rows.
-#[derive(Debug, Clone, Copy)]
-pub enum Values<'a> {
-    /// Of a field of numbers.
-    Numbers(&'a [f32]),
-    /// Of a field of whole numbers.
-    Wholes(&'a [u64]),
-}
-
-impl Values<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::Numbers(values) => values.len(),
-            Self::Wholes(values) => values.len(),
-        }
-    }
-
-    fn write(&self, writer: &mut impl Write) -> io::Result<()> {
-        match self {
-            Self::Numbers(values) => npy::write_numbers(writer, values),
-            Self::Wholes(values) => {
-                values.iter().try_for_each(|value| writer.write_all(&value.to_le_bytes()))
-            }
-        }
-    }
-}
 
 /// Writes a table; without [`TableWriter::finish`] nothing is kept.
 pub struct TableWriter {

@@ -12,7 +12,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-use super::{Field, Item, Values};
+use super::field::{Field, Values};
+use crate::data::npy::Item;
 use crate::data::npz::{beside, sync_folder_of};
 use crate::error::{Error, Result};
 
