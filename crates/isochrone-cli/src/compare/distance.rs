@@ -1,4 +1,5 @@
-//! The page of accuracy in Markdown: how right learned steps are, a function of a comparison's folder.
+//! The page of accuracy in Markdown: how right learned steps are, a function of the folders of
+//! comparisons.
 
 use std::fmt::Write;
 
@@ -6,10 +7,10 @@ use isochrone::evaluate::{ASKED, FAR, NEAR};
 use isochrone::simulate::Referee;
 
 use super::report::ComparisonReport;
-use super::table;
+use super::{page, table};
 
 /// The page.
-pub fn page(report: &ComparisonReport) -> String {
+pub fn page(reports: &[ComparisonReport]) -> String {
     let [goals, starts] = ASKED;
     let mut text = format!(
         "# How right learned steps are\n\nWritten by `isochrone compare --distance` from the runs it \
@@ -26,6 +27,19 @@ pub fn page(report: &ComparisonReport) -> String {
          counts as one without a way.\n\
          - Success: by the policy alone, as in the table of results.\n",
     );
+    reports.iter().for_each(|report| worlds(&mut text, report));
+    text.push_str("\n## How it was made\n");
+    for report in reports {
+        text.push('\n');
+        page::trained(&mut text, report);
+        let about = report.sheet.iter().flat_map(|sheet| &sheet.about);
+        about.for_each(|line| text.push_str(&format!("- {line}\n")));
+    }
+    text
+}
+
+/// A table for each world.
+fn worlds(text: &mut String, report: &ComparisonReport) {
     for protocol in &report.protocols {
         let found = table::of_accuracy(&report.rows, protocol.world);
         let (Some(found), Some(meaning)) = (found, Referee::meaning(protocol.world)) else {
@@ -39,5 +53,4 @@ pub fn page(report: &ComparisonReport) -> String {
             found.markdown()
         );
     }
-    text
 }

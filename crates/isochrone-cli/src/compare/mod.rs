@@ -39,7 +39,8 @@ const SEEDS: u64 = 5;
   isochrone compare --world pinwheel,roads --algorithm cmd1,my-variant.toml --extraction both
   isochrone compare --world pinwheel --seeds 10 --control graph --results docs/results.md
   isochrone compare configs/pointmaze.toml --device auto --results docs/results-pointmaze.md
-  isochrone compare --report-only runs/compare --results docs/results.md")]
+  isochrone compare --report-only runs/compare --results docs/results.md
+  isochrone compare --report-only runs/compare,runs/distance --distance docs/distance.md")]
 pub struct Compare {
     /// A benchmark sheet (.toml): worlds, learners, settings and published numbers
     sheet: Option<PathBuf>,
@@ -80,9 +81,11 @@ pub struct Compare {
     /// A text file for the page that says what was tuned
     #[arg(long, value_name = "FILE")]
     grid: Option<PathBuf>,
-    /// Train nothing; write tables, curves and the page for the runs in this folder
-    #[arg(long, value_name = "OUT", conflicts_with_all = ["sheet", "worlds", "seeds", "overrides", "control", "nodes"])]
-    report_only: Option<PathBuf>,
+    /// Train nothing; write tables, curves and the page for the runs in this folder; the page of
+    /// --distance covers several folders, separated by commas
+    #[arg(long, value_name = "OUT", value_delimiter = ',')]
+    #[arg(conflicts_with_all = ["sheet", "worlds", "seeds", "overrides", "control", "nodes"])]
+    report_only: Vec<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -93,8 +96,12 @@ pub fn run(arguments: &Compare, threads: usize) -> Result<()> {
     let grid = arguments.grid.as_deref().map(read_grid).transpose()?;
     check_page(arguments.results.as_deref())?;
     check_page(arguments.distance.as_deref())?;
-    if let Some(out) = &arguments.report_only {
-        return report(out, grid, arguments);
+    if !arguments.report_only.is_empty() {
+        if arguments.report_only.len() > 1 && (arguments.results.is_some() || arguments.json) {
+            return Err(Error::input("several folders share only the page of `--distance`")
+                .hint("name one folder for `--results` and `--json`"));
+        }
+        return report(&arguments.report_only, grid, arguments);
     }
     let request = request(arguments)?;
     let hardware = hardware(&arguments.device)?;
@@ -117,7 +124,7 @@ pub fn run(arguments: &Compare, threads: usize) -> Result<()> {
         crate::output::warn(&format!("saved in {out}; the same command resumes from there"));
         return Err(Error::Interrupted(signal));
     }
-    let reported = report(out, grid, arguments);
+    let reported = report(std::slice::from_ref(out), grid, arguments);
     worst(failures).map_or(reported, Err)
 }
 
@@ -190,14 +197,27 @@ fn check_page(page: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Writes and prints what the folder `out` holds.
-fn report(out: &Path, grid: Option<String>, arguments: &Compare) -> Result<()> {
+/// Writes and prints what the folders hold.
+fn report(folders: &[PathBuf], grid: Option<String>, arguments: &Compare) -> Result<()> {
+    let reports = folders
+        .iter()
+        .map(|out| written(out, grid.as_deref(), arguments))
+        .collect::<Result<Vec<_>>>()?;
+    if let Some(target) = &arguments.distance {
+        write_whole(target, distance::page(&reports).as_bytes())?;
+    }
+    let told = |report| if arguments.json { say_json(report) } else { tell(report) };
+    reports.iter().try_for_each(told)
+}
+
+/// Writes what the folder `out` holds.
+fn written(out: &Path, grid: Option<&str>, arguments: &Compare) -> Result<ComparisonReport> {
     let results = Results::read(out)?;
     let write = |name: &str, text: &str| {
         let path = out.join(name);
         write_whole(&path, text.as_bytes()).map(|()| path)
     };
-    if let Some(grid) = &grid {
+    if let Some(grid) = grid {
         write(GRID, grid)?;
     }
     let mut wrote = vec![
@@ -239,10 +259,7 @@ fn report(out: &Path, grid: Option<String>, arguments: &Compare) -> Result<()> {
         let page = page::page(&report, curves, &routes, grid.as_deref());
         write_whole(target, page.as_bytes())?;
     }
-    if let Some(target) = &arguments.distance {
-        write_whole(target, distance::page(&report).as_bytes())?;
-    }
-    if arguments.json { say_json(&report) } else { tell(&report) }
+    Ok(report)
 }
 
 fn protocols(results: &Results) -> Vec<Protocol> {

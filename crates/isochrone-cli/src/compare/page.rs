@@ -129,6 +129,15 @@ fn protocol(text: &mut String, report: &ComparisonReport) {
          - The interquartile mean leaves out ⌊n/4⌋ seeds at either end. Its interval contains 95 % of \
          {resamples} resamples of the seeds."
     );
+    trained(text, report);
+    let spent = report.rows.iter().filter_map(|row| Some(row.seconds? * row.complete as f64));
+    let minutes = spent.sum::<f64>() / 60.0;
+    let _ = writeln!(text, "- All runs together took {minutes:.1} minutes, added up.\n");
+    runs(text, &report.rows);
+}
+
+/// What trained the runs, a line for each kind of conditions.
+pub fn trained(text: &mut String, report: &ComparisonReport) {
     for Trained { conditions, runs } in &report.conditions {
         let commit = conditions.commit.as_ref();
         let commit = commit.map_or(String::new(), |commit| format!(", commit {commit}"));
@@ -142,10 +151,6 @@ fn protocol(text: &mut String, report: &ComparisonReport) {
             "- {runs} by isochrone {version}{commit}, {threads} at a time, {where_at}."
         );
     }
-    let spent = report.rows.iter().filter_map(|row| Some(row.seconds? * row.complete as f64));
-    let minutes = spent.sum::<f64>() / 60.0;
-    let _ = writeln!(text, "- All runs together took {minutes:.1} minutes, added up.\n");
-    runs(text, &report.rows);
 }
 
 /// What was run, and where its settings are not the defaults.
