@@ -1,16 +1,21 @@
 //! What is measured: a learner at one size of networks and data, built as a run builds it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use isochrone::algorithms::{Algorithm, Config, Learner, Problem};
 use isochrone::data::sampler::Sampler;
-use isochrone::data::{Choices, Dataset, Memory, Normalization, Scaling, load, npz};
+use isochrone::data::{Choices, Dataset, Lessons, Memory, Normalization, Scaling, load, npz};
 use isochrone::engine::{Parameters, Program};
 use isochrone::random::{Purpose, Stream};
 use isochrone::run::RunConfig;
 use isochrone::spelling::nearest;
 use isochrone::{Error, Result};
 use serde::Serialize;
+
+/// Landmarks of a teacher's distances, and the nats beyond which a goal is out of reach.
+const LANDMARKS: u32 = 1_000;
+const FARTHEST: f64 = 10.0;
 
 /// Sizes of networks and of the world's states and actions.
 #[derive(Debug, Clone, Copy)]
@@ -99,24 +104,18 @@ impl Shape {
     }
 }
 
-/// The learners that are timed: those without a teacher, which random data give nothing to solve.
-fn timed() -> Vec<&'static str> {
-    let plain = |name: &&str| Config::named(name).is_some_and(|config| config.teacher().is_none());
-    Config::NAMES.into_iter().filter(plain).collect()
-}
-
-/// The learners asked for, in their order; all that are timed where none is named.
+/// The learners asked for, in their order; all where none is named.
 ///
 /// # Errors
 /// A name that no learner has; the known ones are named.
 pub fn learners(names: &[String]) -> Result<Vec<&'static str>> {
     if names.is_empty() {
-        return Ok(timed());
+        return Ok(Config::NAMES.to_vec());
     }
     let known = |name: &String| {
-        timed().into_iter().find(|known| known == name).ok_or_else(|| {
-            let known: Vec<String> = timed().iter().map(|name| format!("`{name}`")).collect();
-            Error::input(format!("no algorithm `{name}` is timed"))
+        Config::NAMES.into_iter().find(|known| known == name).ok_or_else(|| {
+            let known: Vec<String> = Config::NAMES.iter().map(|name| format!("`{name}`")).collect();
+            Error::input(format!("no algorithm is called `{name}`"))
                 .hint(format!("expected some of {}", known.join(", ")))
         })
     };
@@ -155,7 +154,7 @@ impl Case {
             steps: STEPS,
             discount: DISCOUNT,
             radius: None,
-            farthest: None,
+            farthest: Some(FARTHEST),
         }
     }
 
@@ -275,8 +274,16 @@ impl<'d> Subject<'d> {
     /// What draws its batches.
     pub fn sampler(&self) -> Sampler<'d> {
         let layout = self.program().layout().clone();
-        Sampler::new(&self.data.dataset, &self.data.normalization, layout, DISCOUNT)
+        let sampler = Sampler::new(&self.data.dataset, &self.data.normalization, layout, DISCOUNT);
+        sampler.taught(self.config.teacher().map(|_| lessons(self.case.rows)))
     }
+}
+
+/// Distances that nobody solved, as quick to look up as solved ones.
+fn lessons(rows: usize) -> Lessons {
+    let owners = (0..rows as u32).map(|row| row % LANDMARKS).collect();
+    let nats = vec![0.5 * FARTHEST as f32; (LANDMARKS * LANDMARKS) as usize];
+    Lessons::new(owners, Arc::new((0..LANDMARKS).collect()), Arc::new(nats))
 }
 
 #[cfg(test)]
@@ -286,7 +293,7 @@ mod tests {
     #[test]
     fn every_learner_is_built_at_the_sizes_of_every_shape() {
         for name in SHAPE_NAMES {
-            for learner in timed() {
+            for learner in Config::NAMES {
                 let case = &Shape::named(name).unwrap().cases(learner, &[32], 1)[0];
                 let config = serde_json::to_value(case.config().unwrap()).unwrap();
                 assert_eq!(config["name"], learner);
@@ -333,7 +340,7 @@ mod tests {
     #[test]
     fn unknown_learners_and_shapes_are_refused_with_the_known_ones() {
         let text = learners(&["cmd3".into()]).unwrap_err().to_string();
-        assert!(timed().iter().all(|name| text.contains(&format!("`{name}`"))), "{text}");
+        assert!(Config::NAMES.iter().all(|name| text.contains(&format!("`{name}`"))), "{text}");
         let text = Shape::named("8x8").unwrap_err().to_string();
         assert!(SHAPE_NAMES.iter().any(|name| text.contains(name)), "{text}");
     }
