@@ -42,6 +42,10 @@ impl Stops {
 }
 
 impl Observer for Stops {
+    fn solved(&mut self, _: usize, _: usize) {
+        // A run that was begun again has received no signal yet.
+        self.step = u64::MAX;
+    }
     fn updated(&mut self, step: u64, steps: u64) {
         assert_eq!(steps, STEPS);
         self.step = step;
