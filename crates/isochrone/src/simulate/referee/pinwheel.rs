@@ -64,12 +64,12 @@ pub enum Pair {
 
 /// The distances to one goal from everywhere, in nats.
 #[derive(Clone)]
-pub struct DistanceField<'a> {
+pub struct CellDistances<'a> {
     cells: &'a Cells,
     nats: Vec<f64>,
 }
 
-impl DistanceField<'_> {
+impl CellDistances<'_> {
     /// The distance from `state`.
     pub fn at(&self, state: &[f32]) -> f64 {
         self.nats[self.cells.of(point(state))]
@@ -109,24 +109,24 @@ impl Columns {
     }
 
     /// The data's own occupancy distance to `goal`.
-    pub fn seen(&self, goal: &[f32]) -> DistanceField<'_> {
+    pub fn seen(&self, goal: &[f32]) -> CellDistances<'_> {
         self.field(self.visits.distances_to(&self.cells.near(point(goal))))
     }
 
     /// The triangle closure of the data's distance to `goal`.
     ///
     /// The first question takes about a second: all chains of cells are closed once.
-    pub fn closure(&self, goal: &[f32]) -> DistanceField<'_> {
+    pub fn closure(&self, goal: &[f32]) -> CellDistances<'_> {
         self.field(self.close(&self.seen(goal).nats))
     }
 
     /// The distance to `goal` under the best policy.
-    pub fn optimal(&self, goal: &[f32]) -> DistanceField<'_> {
+    pub fn optimal(&self, goal: &[f32]) -> CellDistances<'_> {
         self.field(self.process.distances_to(&self.cells.near(point(goal))))
     }
 
     /// The distance to `goal` under the best policy that takes only recorded kinds of moves.
-    pub fn supported(&self, goal: &[f32]) -> DistanceField<'_> {
+    pub fn supported(&self, goal: &[f32]) -> CellDistances<'_> {
         self.field(self.supported.distances_to(&self.cells.near(point(goal))))
     }
 
@@ -155,8 +155,8 @@ impl Columns {
         judged.into_values().collect()
     }
 
-    fn field(&self, nats: Vec<f64>) -> DistanceField<'_> {
-        DistanceField { cells: &self.cells, nats }
+    fn field(&self, nats: Vec<f64>) -> CellDistances<'_> {
+        CellDistances { cells: &self.cells, nats }
     }
 
     fn close(&self, seen: &[f64]) -> Vec<f64> {
