@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use isochrone::data::npz;
-use isochrone::simulate::{Environment, World};
+use isochrone::simulate::{Environment, World, check_memory};
 use isochrone::{Error, Result};
 
 use crate::flags::seed;
@@ -50,11 +50,12 @@ pub fn run(arguments: &Generate) -> Result<()> {
     let validation_file = beside(&arguments.out)?;
     let environment = world.open();
     let episodes = arguments.episodes.unwrap_or_else(|| environment.episodes());
+    check_memory(&*environment, episodes)?;
     let further = episodes / VALIDATION;
     let recorder = Recorder { world, environment: &*environment, seed: arguments.seed };
     // The larger file last: once it exists, both do.
     if further > 0 {
-        recorder.write(&validation_file, episodes..episodes + further)?;
+        recorder.write(&validation_file, episodes..episodes.saturating_add(further))?;
     }
     recorder.write(&arguments.out, 0..episodes)
 }

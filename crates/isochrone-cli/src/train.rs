@@ -141,18 +141,12 @@ fn jobs(arguments: &Train) -> Result<(PathBuf, Vec<(RunConfig, PathBuf)>)> {
         return Ok((folder.clone(), continued(folder, arguments)?));
     }
     let config = resolve(arguments)?;
-    if arguments.seeds == Some(0) {
-        return Err(Error::input("`--seeds` is `0`, expected at least 1")
-            .hint("leave it out to train one seed"));
-    }
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&config, arguments));
     let jobs = match arguments.seeds {
         None => vec![(config, folder.clone())],
-        Some(count) => (0..count)
-            .map(|index| {
-                let seed = config.seed + index;
-                (RunConfig { seed, ..config.clone() }, folder.join(format!("seed-{seed}")))
-            })
+        Some(count) => config
+            .seeds(count)?
+            .map(|seed| (RunConfig { seed, ..config.clone() }, folder.join(format!("seed-{seed}"))))
             .collect(),
     };
     Ok((folder, jobs))

@@ -5,6 +5,7 @@
 
 mod atlas;
 mod bench;
+mod counts;
 mod rows;
 
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 mod keys;
 mod meanings;
 
+use std::ops::Range;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,13 @@ use crate::plan::{self, Graph};
 use crate::simulate::World;
 use crate::spelling::nearest;
 use crate::train::TrainConfig;
+
+/// Seeds of one command at most: each is a run of its own.
+const MOST_SEEDS: u64 = 1_000;
+/// Tasks of an evaluation at most: the standard error of a share is then 0.0016.
+const MOST_TASKS: u64 = 100_000;
+/// The largest seed that TOML can hold.
+const LARGEST_SEED: u64 = i64::MAX as u64;
 
 /// Everything that decides a run but the data themselves.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
@@ -236,6 +244,21 @@ impl RunConfig {
         Graph::new(model, dataset, plan::GraphSettings { nodes, waypoint, ..usual })
     }
 
+    /// The seeds of `count` runs, counted up from the config's own.
+    ///
+    /// # Errors
+    /// None or too many, or seeds that a config cannot hold.
+    pub fn seeds(&self, count: u64) -> Result<Range<u64>> {
+        if !(1..=MOST_SEEDS).contains(&count) {
+            return Err(Error::input(format!(
+                "`--seeds` is `{count}`, expected 1 to {MOST_SEEDS}"
+            ))
+            .hint("five give a standard error; leave it out for the default"));
+        }
+        check_seed("seed", self.seed.saturating_add(count - 1))?;
+        Ok(self.seed..self.seed + count)
+    }
+
     /// The config without what decides no result: a run may be resumed with other values of these.
     pub(super) fn identity(&self) -> Self {
         let data = DataConfig { memory: None, ..self.data.clone() };
@@ -277,13 +300,28 @@ impl RunConfig {
             ("evaluation.triples", self.evaluation.triples),
             ("evaluation.nodes", self.evaluation.nodes.unwrap_or(1) as u64),
         ];
-        match counts.iter().find(|(_, count)| *count == 0) {
-            Some((key, _)) => {
-                Err(Error::input(format!("`{key}` is `0`, expected at least 1")).hint(SEE_CONFIG))
-            }
-            None => Ok(()),
+        if let Some((key, _)) = counts.iter().find(|(_, count)| *count == 0) {
+            let what = format!("`{key}` is `0`, expected at least 1");
+            return Err(Error::input(what).hint(SEE_CONFIG));
         }
+        let tasks = self.evaluation.tasks;
+        if tasks as u64 > MOST_TASKS {
+            let what = format!("`evaluation.tasks` is `{tasks}`, expected 1 to {MOST_TASKS}");
+            return Err(Error::input(what).hint(SEE_CONFIG));
+        }
+        check_seed("seed", self.seed)?;
+        check_seed("data.seed", self.data.seed)?;
+        check_seed("evaluation.seed", self.evaluation.seed)
     }
+}
+
+/// Checks that a config file can hold `seed`.
+fn check_seed(key: &str, seed: u64) -> Result<()> {
+    if seed <= LARGEST_SEED {
+        return Ok(());
+    }
+    Err(Error::input(format!("`{key}` is `{seed}`, expected 0 to {LARGEST_SEED}"))
+        .hint("choose a smaller seed"))
 }
 
 #[cfg(test)]

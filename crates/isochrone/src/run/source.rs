@@ -8,7 +8,7 @@ use super::config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
 use crate::data::{self, Choices, Dataset, Loaded, Memory, Normalization};
 use crate::error::{Error, Result};
 use crate::evaluate::Trajectories;
-use crate::simulate::{Environment, Recording, Task, World};
+use crate::simulate::{Environment, Recording, Task, World, check_memory};
 use crate::train::Prepared;
 
 /// γ where neither the config nor a world says otherwise.
@@ -127,7 +127,10 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
         let environment = world.open();
         let Recording { dataset, families, family_names } = match config.episodes {
             None => environment.generate(config.seed)?,
-            Some(count) => environment.record(config.seed, 0..count, &|| {})?.recording,
+            Some(count) => {
+                check_memory(&*environment, count)?;
+                environment.record(config.seed, 0..count, &|| {})?.recording
+            }
         };
         let world = Some(RecordedWorld { world, environment, families, family_names });
         return Ok(Source { world, ..Source::new(dataset) });

@@ -273,6 +273,10 @@ impl Environment for AntMaze {
         self.course.episodes()
     }
 
+    fn rows(&self) -> usize {
+        self.course.rows()
+    }
+
     /// Records episodes of the ant's expert as the benchmarks recorded theirs; see
     /// [`super::course::Kind`]. Beside what is seen a file holds `qpos` and `qvel`. An episode in
     /// which the ant comes to lie on its back, where it would stay, is drawn again.

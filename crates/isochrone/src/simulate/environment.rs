@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::data::Dataset;
+use crate::data::{Dataset, available, rounded};
 use crate::error::{Error, Result};
 use crate::random::Draws;
 
@@ -47,6 +47,11 @@ pub trait Environment: Send + Sync {
         0
     }
 
+    /// Rows of a recorded episode, in the mean.
+    fn rows(&self) -> usize {
+        1
+    }
+
     /// Records `episodes`, each a function of the seed and its number; calls `told` after each.
     ///
     /// # Errors
@@ -68,6 +73,24 @@ pub trait Environment: Send + Sync {
     /// # Errors
     /// Says so where `data` hold no state from which a task can start.
     fn tasks(&self, seed: u64, count: usize, data: &Dataset) -> Result<Vec<Task>>;
+}
+
+/// Checks that `episodes` recorded in a world fit into memory.
+///
+/// # Errors
+/// [`Error::Memory`] where they do not.
+pub fn check_memory(environment: &dyn Environment, episodes: u32) -> Result<()> {
+    // A file holds positions and velocities beside what is seen; episodes are joined by copying.
+    let row = 2 * 4 * (2 * environment.state_size() + environment.action_size());
+    let bytes = (row * environment.rows()) as u64 * u64::from(episodes);
+    if available().is_some_and(|free| bytes > free) {
+        let size = rounded(bytes);
+        return Err(Error::memory(format!(
+            "recording {episodes} episodes takes {size}, which do not fit into memory"
+        ))
+        .hint("ask for fewer: `data.episodes` of a config, `--episodes` of `data generate`"));
+    }
+    Ok(())
 }
 
 /// A dataset and which family of behaviour each of its trajectories belongs to.

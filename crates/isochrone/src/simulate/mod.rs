@@ -22,7 +22,7 @@ mod world;
 
 pub use antmaze::AntMaze;
 pub use course::{Body, Course};
-pub use environment::{Environment, Episodes, ExtraArray, Recording, Task};
+pub use environment::{Environment, Episodes, ExtraArray, Recording, Task, check_memory};
 pub use pinwheel::Pinwheel;
 pub use pointmaze::PointMaze;
 pub use referee::Referee;

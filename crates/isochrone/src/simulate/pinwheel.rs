@@ -168,6 +168,10 @@ impl Environment for Pinwheel {
         4 * TRAJECTORIES_PER_FAMILY as u32
     }
 
+    fn rows(&self) -> usize {
+        RECORDED_STEPS + 1
+    }
+
     /// Records trajectories of the families in turn.
     ///
     /// A trajectory aims at the corner after its side, shifted, and having arrived at the tip behind

@@ -121,6 +121,10 @@ impl Environment for PointMaze {
         self.course.episodes()
     }
 
+    fn rows(&self) -> usize {
+        self.course.rows()
+    }
+
     /// Records episodes as OGBench's generator does; see [`super::course::Kind`]. Beside what is
     /// seen a file holds place and velocity, `qpos` and `qvel`.
     fn record(

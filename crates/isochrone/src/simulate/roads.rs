@@ -307,6 +307,10 @@ impl Environment for Roads {
         ROLLOUTS as u32
     }
 
+    fn rows(&self) -> usize {
+        MEAN_STEPS as usize
+    }
+
     /// Records random walks from uniform states: actions of unit length around a
     /// direction of the walk's own, as many as a geometric law says. The states are as observed. A
     /// walk belongs to the family on whose path it starts.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::Sheet;
 use super::agreement::{agree, extraction, runs};
 use super::entry::{CRL_NCE, LearnerEntry, distinct, entries};
+use crate::data::{Dataset, available, rounded};
 use crate::engine::Threads;
 use crate::error::{Error, Result};
 use crate::evaluate::ExactSteps;
@@ -117,10 +118,7 @@ impl Plan {
     /// # Errors
     /// Unknown names, settings that do not fit, or a folder with runs of another config.
     pub fn new(request: &Request, out: &Path) -> Result<Self> {
-        if request.seeds == 0 {
-            return Err(Error::input("`--seeds` is `0`, expected at least 1")
-                .hint("five give a standard error"));
-        }
+        RunConfig::default().seeds(request.seeds)?;
         let worlds = distinct(&request.worlds);
         let worlds: Vec<World> =
             worlds.iter().map(|name| name.parse()).collect::<Result<Vec<_>>>()?;
@@ -157,6 +155,8 @@ impl Plan {
         let jobs = (0..request.seeds)
             .flat_map(|seed| combinations.iter().map(move |combination| job(seed, combination)));
         plan.jobs = jobs.collect();
+        plan.jobs.iter().try_for_each(|job| job.config.check())?;
+        plan.check_memory(if one_recording { 1 } else { request.seeds })?;
         for at in 0..plan.jobs.len() {
             let data = plan.jobs[at].config.data.clone();
             plan.open(&data)?;
@@ -223,6 +223,21 @@ impl Plan {
         let known = |(other, _): &(DataConfig, Source)| recording(other) == recording(data);
         if !self.sources.iter().any(known) {
             self.sources.push((data.clone(), open_source(data)?));
+        }
+        Ok(())
+    }
+
+    /// Checks that `seeds` times the data that are open fit into memory.
+    fn check_memory(&self, seeds: u64) -> Result<()> {
+        let size = |data: &Dataset| data.rows() * (data.state_size() + data.action_size()) * 4;
+        let bytes: usize = self.sources.iter().map(|(_, source)| size(&source.dataset)).sum();
+        let bytes = (bytes as u64).saturating_mul(seeds - 1);
+        if available().is_some_and(|free| bytes > free) {
+            let (size, count) = (rounded(bytes), seeds);
+            return Err(Error::memory(format!(
+                "the data of {count} seeds take {size}, which do not fit into memory"
+            ))
+            .hint("compare fewer seeds with `--seeds`, or shorter recordings: `data.episodes`"));
         }
         Ok(())
     }
