@@ -413,10 +413,7 @@ impl Model {
                 .hint("expected a `model.safetensors` that `isochrone train` wrote")
         };
         let shape = snapshot.facts.get("shape").ok_or_else(|| foreign("no `shape`"))?;
-        let mut shape: ModelShape =
-            serde_json::from_str(shape).map_err(|error| foreign(&error.to_string()))?;
-        let features = shape.normalization.features.clone();
-        shape.normalization = shape.normalization.with(features);
+        let shape = ModelShape::read(shape).map_err(|what| foreign(&what))?;
         let mut tensors = snapshot.tensors;
         let mut take = |name: &str| {
             let at = tensors.iter().position(|(found, ..)| found == name);
@@ -427,11 +424,12 @@ impl Model {
         let reference = ReferenceStates {
             states: need("reference.states")?,
             scaling: Normalization::new(need("reference.shift")?, need("reference.scale")?),
-            spacing: need("reference.spacing")?.first().copied().unwrap_or(1.0),
+            spacing: need("reference.spacing")?.first().copied().unwrap_or(0.0),
         };
+        reference.check(shape.state_size).map_err(|what| foreign(&what))?;
         let (distance, policy) = (take("distance"), take("policy"));
         shape
-            .check(distance.as_deref(), &actions, policy.as_deref())
+            .check_lengths(distance.as_deref(), &actions, policy.as_deref())
             .map_err(|what| foreign(&what))?;
         Ok(Self::assemble(shape, distance, actions, policy, reference))
     }

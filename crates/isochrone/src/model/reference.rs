@@ -41,6 +41,27 @@ impl ReferenceStates {
         Ok(reference)
     }
 
+    /// Checks what was read from a file against the state size.
+    pub(super) fn check(&self, state_size: usize) -> std::result::Result<(), String> {
+        let (shift, scale) = (self.scaling.shift.len(), self.scaling.scale.len());
+        for (name, found) in [("reference.shift", shift), ("reference.scale", scale)] {
+            if found != state_size {
+                return Err(format!("`{name}` has {found} values, expected {state_size}"));
+            }
+        }
+        let found = self.states.len();
+        if found == 0 || !found.is_multiple_of(state_size) {
+            return Err(format!(
+                "`reference.states` has {found} values, expected rows of {state_size}"
+            ));
+        }
+        if !(self.spacing > 0.0 && self.spacing.is_normal()) {
+            let found = self.spacing;
+            return Err(format!("`reference.spacing` is `{found}`, expected a positive number"));
+        }
+        Ok(())
+    }
+
     /// The distance of each state to the nearest sampled one, in typical spacings.
     pub(super) fn novelty(&self, states: &[f32]) -> Vec<f32> {
         let size = self.scaling.shift.len();

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Law, Policy, PolicyShape};
 use crate::engine::{ArenaId, Parameters, Threads};
+use crate::error::{Error, Result};
 use crate::ops::to_sphere;
 
 /// The policies of a model.
@@ -24,6 +25,20 @@ pub enum ActorShape {
 }
 
 impl ActorShape {
+    /// Checks that the policies can be built, as a file may say anything.
+    ///
+    /// # Errors
+    /// Names what does not fit.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Self::One(policy) => policy.check("policy"),
+            Self::Two { representation: 0, .. } => {
+                Err(Error::input("`representation` is `0`, expected at least 1"))
+            }
+            Self::Two { high, low, .. } => high.check("high").and_then(|()| low.check("low")),
+        }
+    }
+
     /// Whether the action is one of several.
     pub fn is_categorical(&self) -> bool {
         let (Self::One(policy) | Self::Two { low: policy, .. }) = self;

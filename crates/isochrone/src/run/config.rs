@@ -15,6 +15,7 @@ use crate::algorithms;
 use crate::data::{Dataset, Even, Features, Memory, Scaling};
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::nn::check_discount;
 use crate::plan::{self, Graph};
 use crate::simulate::World;
 use crate::spelling::nearest;
@@ -287,8 +288,7 @@ impl RunConfig {
             Err(Error::input(format!("`{key}` is `{value}`, expected {expected}")).hint(SEE_CONFIG))
         };
         if let Some(discount) = self.discount {
-            range("discount", discount, f64::MIN_POSITIVE, 1.0, "a number above 0 and below 1")
-                .map_err(|error| error.hint("0.95 looks about 20 steps ahead, 0.99 about 100"))?;
+            check_discount(discount)?;
         }
         range("data.validation", self.data.validation, 0.0, 1.0, "0 up to, not including, 1")?;
         let counts = [

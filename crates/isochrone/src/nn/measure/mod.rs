@@ -21,7 +21,7 @@ pub use view::{Embedding, Gather, Latents, Measure, Pairs, View};
 use view::{for_pairs, read};
 
 use crate::engine::{ArenaId, Parameters};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Which form a distance has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,10 +62,37 @@ impl MeasureShape {
     /// Names what does not fit.
     pub fn check(&self) -> Result<()> {
         match self {
-            Self::Encoded(shape) => shape.head.check(),
-            Self::Paired(shape) => shape.head.check(),
-            Self::Stepped(shape) => shape.head.check(),
-            Self::Scored(_) | Self::Valued(_) => Ok(()),
+            Self::Encoded(shape) => {
+                check_positive("temperature", shape.temperature)?;
+                shape.network.check("network")?;
+                shape.head.check()
+            }
+            Self::Paired(shape) => {
+                check_count("critics", shape.critics)?;
+                check_positive("scale", shape.scale)?;
+                shape.network.check("network")?;
+                shape.head.check()
+            }
+            Self::Stepped(shape) => {
+                check_positive("nats", shape.nats)?;
+                shape.network.check("network")?;
+                shape.dynamics.iter().try_for_each(|dynamics| dynamics.check("dynamics"))?;
+                shape.head.check()
+            }
+            Self::Scored(shape) => {
+                check_positive("temperature", shape.temperature)?;
+                check_positive("latent", shape.latent as f64)?;
+                shape.network.check("network")
+            }
+            Self::Valued(shape) => {
+                let values = shape.state_values.saturating_add(shape.action_values);
+                check_count("state_values + action_values", values)?;
+                check_positive("representation", shape.representation.unwrap_or(1) as f64)?;
+                if let Reading::Steps { discount } = shape.reading {
+                    check_discount(discount)?;
+                }
+                shape.network.check("network")
+            }
         }
     }
 
@@ -83,4 +110,35 @@ impl MeasureShape {
     pub fn is_quasimetric(&self) -> bool {
         matches!(self, Self::Encoded(_) | Self::Paired(_) | Self::Stepped(_))
     }
+}
+
+/// Networks of one kind that a distance may have.
+const MOST_NETWORKS: usize = 16;
+
+fn check_count(key: &str, found: usize) -> Result<()> {
+    if (1..=MOST_NETWORKS).contains(&found) {
+        return Ok(());
+    }
+    Err(Error::input(format!("`{key}` is `{found}`, expected 1 to {MOST_NETWORKS}")))
+}
+
+/// Checks a number that distances are multiplied or divided by.
+fn check_positive(key: &str, found: f64) -> Result<()> {
+    if found > 0.0 && (found as f32).is_normal() {
+        return Ok(());
+    }
+    Err(Error::input(format!("`{key}` is `{found}`, expected a positive number")))
+}
+
+/// Checks γ.
+///
+/// # Errors
+/// It is not between 0 and 1.
+pub fn check_discount(discount: f64) -> Result<()> {
+    if (f64::MIN_POSITIVE..1.0).contains(&discount) {
+        return Ok(());
+    }
+    let expected = "a number above 0 and below 1";
+    Err(Error::input(format!("`discount` is `{discount}`, expected {expected}"))
+        .hint("0.95 looks about 20 steps ahead, 0.99 about 100"))
 }
