@@ -8,6 +8,7 @@ mod blocks;
 mod reference;
 mod shape;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use self::blocks::{BLOCK, in_blocks};
@@ -380,6 +381,11 @@ impl Model {
     /// # Errors
     /// Disk I/O failed, or a number is not finite.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.save_with(path.as_ref(), BTreeMap::new())
+    }
+
+    /// Like [`Model::save`], with `facts` about the run it belongs to.
+    pub(crate) fn save_with(&self, path: &Path, mut facts: BTreeMap<String, String>) -> Result<()> {
         let flat =
             |name: &str, numbers: &[f32]| (name.to_owned(), vec![numbers.len()], numbers.to_vec());
         let mut tensors = vec![
@@ -396,8 +402,8 @@ impl Model {
         let shape = serde_json::to_string(&self.shape).map_err(|error| {
             Error::input(format!("the model's shape cannot be written: {error}"))
         })?;
-        let facts = [("kind".to_owned(), "model".to_owned()), ("shape".to_owned(), shape)];
-        save(path.as_ref(), &Snapshot { step: 0, tensors, facts: facts.into() })
+        facts.extend([("kind".to_owned(), "model".to_owned()), ("shape".to_owned(), shape)]);
+        save(path, &Snapshot { step: 0, tensors, facts })
     }
 
     /// Reads a model written by [`Model::save`].
@@ -405,7 +411,11 @@ impl Model {
     /// # Errors
     /// The file is damaged, foreign, or not a model.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+        Self::load_with_facts(path.as_ref()).map(|(model, _)| model)
+    }
+
+    /// Like [`Model::load`], with everything that the file says of itself.
+    pub(crate) fn load_with_facts(path: &Path) -> Result<(Self, BTreeMap<String, String>)> {
         let snapshot = load(path)?;
         let foreign = |what: &str| {
             Error::input(format!("not a model: {what}"))
@@ -431,6 +441,6 @@ impl Model {
         shape
             .check_lengths(distance.as_deref(), &actions, policy.as_deref())
             .map_err(|what| foreign(&what))?;
-        Ok(Self::assemble(shape, distance, actions, policy, reference))
+        Ok((Self::assemble(shape, distance, actions, policy, reference), snapshot.facts))
     }
 }

@@ -6,6 +6,7 @@
 mod atlas;
 mod bench;
 mod counts;
+mod models;
 mod rows;
 
 use std::path::{Path, PathBuf};

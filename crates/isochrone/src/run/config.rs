@@ -266,6 +266,23 @@ impl RunConfig {
         Self { data, ..self.clone() }
     }
 
+    /// The part that decides a model, wherever the data lie.
+    pub(super) fn of_model(&self) -> Self {
+        let TrainConfig { steps, batch_size, .. } = self.train;
+        let DataConfig { seed, scaling, validation, .. } = self.data;
+        let data = DataConfig {
+            seed,
+            scaling,
+            validation,
+            features: self.data.features.clone(),
+            even: self.data.even.clone(),
+            policy_goal: self.data.policy_goal.clone(),
+            ..DataConfig::default()
+        };
+        let train = TrainConfig { steps, batch_size, ..TrainConfig::default() };
+        Self { from: None, data, train, evaluation: EvaluationConfig::default(), ..self.clone() }
+    }
+
     /// The dotted keys in which two configs differ, those that decide a result.
     ///
     /// # Errors

@@ -1,15 +1,17 @@
 //! The folder of a run: who may write there, what stands in it, and how far it is.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::config::RunConfig;
 use super::files::{CHECKPOINTS, CONFIG, EVALUATION, MODEL};
-use super::provenance::Provenance;
+use super::provenance::{Provenance, data_of};
 use crate::checkpoint::{Lock, Snapshot, latest, step_of, write_whole};
 use crate::error::{Error, Result};
 use crate::ledger;
+use crate::model::Model;
 
 /// Checks that the folder holds no run of another config. A run may be continued for more updates:
 /// then how many it had.
@@ -76,11 +78,42 @@ pub fn read_config(folder: &Path) -> Result<RunConfig> {
     RunConfig::read(&path, &[])
 }
 
-/// Whether the run of `config` in `folder` is at its end: its model is written or, where model and
+/// What the model of a run says of the run: its config and the fingerprint of its data.
+pub(super) fn model_facts(config: &RunConfig, data: &str) -> Result<BTreeMap<String, String>> {
+    let facts = [("config", config.of_model().to_toml()?), ("data", data.to_owned())];
+    Ok(facts.map(|(name, fact)| (name.to_owned(), fact)).into())
+}
+
+/// The model of the run of `config` in `folder`: whole, and learned by this run.
+pub(super) fn read_model(config: &RunConfig, folder: &Path) -> Result<Model> {
+    let path = folder.join(MODEL);
+    let hint = format!("`isochrone train --out {}` restores it", folder.display());
+    let (model, facts) = Model::load_with_facts(&path).map_err(|error| error.hint(&hint))?;
+    // A model of an earlier version does not say which run it is of.
+    let mut differing = match facts.get("config") {
+        Some(text) => RunConfig::parse(text, &[])
+            .and_then(|other| other.differences(&config.of_model()))
+            .map_err(|error| error.in_file(&path))?,
+        None => Vec::new(),
+    };
+    let known = data_of(folder)?;
+    if known.is_some() && facts.contains_key("data") && facts.get("data") != known.as_ref() {
+        differing.push("data".into());
+    }
+    if differing.is_empty() {
+        return Ok(model);
+    }
+    let keys = differing.join("`, `");
+    Err(Error::input(format!("the model is of another run, which differs in `{keys}`"))
+        .in_file(&path)
+        .hint(hint))
+}
+
+/// Whether the run of `config` in `folder` is at its end: its model is whole or, where model and
 /// checkpoints were left behind on another machine, its last evaluation.
 pub(super) fn is_complete(config: &RunConfig, folder: &Path) -> Result<bool> {
     let table = folder.join(EVALUATION);
-    if folder.join(MODEL).exists() {
+    if folder.join(MODEL).exists() && read_model(config, folder).is_ok() {
         return Ok(true);
     }
     if folder.join(CHECKPOINTS).exists() || !table.exists() {
@@ -197,13 +230,13 @@ fn describe(folder: &Path) -> Listed {
     let Ok(config) = read_config(folder) else { return listed };
     listed.steps = config.train.steps;
     listed.algorithm = config.algorithm.name().to_owned();
-    listed.source = config.data.source;
+    listed.source = config.data.source.clone();
     listed.seed = config.seed;
     listed.success = crate::ledger::read(&folder.join(EVALUATION))
         .ok()
         .and_then(|table| table.column("evaluation/overall_success")?.last().copied());
     listed.status = if folder.join(MODEL).exists() {
-        Status::Complete
+        read_model(&config, folder).map_or(Status::Damaged, |_| Status::Complete)
     } else if Lock::is_taken(folder) {
         Status::Running
     } else {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::config::RunConfig;
 use super::files::MODEL;
-use super::folder::{newest_snapshot, read_config};
+use super::folder::{newest_snapshot, read_config, read_model};
 use super::source::{Source, open_source};
 use crate::engine::Threads;
 use crate::error::{Error, Result};
@@ -34,7 +34,7 @@ impl OpenRun {
         let config = read_config(&folder)?;
         let path = folder.join(MODEL);
         if path.exists() {
-            let (model, step) = (Model::load(path)?, config.train.steps);
+            let (model, step) = (read_model(&config, &folder)?, config.train.steps);
             return Ok(Self { folder, config, model, step });
         }
         let snapshot = newest_snapshot(&folder)?;

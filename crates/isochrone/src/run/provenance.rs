@@ -100,6 +100,15 @@ impl<'a> Provenance<'a> {
     }
 }
 
+/// The fingerprint of the data that the run in `folder` began with; none where it is not said.
+pub(super) fn data_of(folder: &Path) -> Result<Option<String>> {
+    #[derive(Deserialize)]
+    struct Said {
+        data: Option<String>,
+    }
+    Ok(read_toml::<Said>(&folder.join(PROVENANCE))?.and_then(|said| said.data))
+}
+
 /// The TOML file at `path`; none where there is no such file.
 pub(super) fn read_toml<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     if !path.exists() {

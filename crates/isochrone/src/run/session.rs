@@ -296,7 +296,7 @@ impl Session<'_> {
                 return Err(Error::Interrupted(signal));
             }
         }
-        self.finish()
+        self.finish(observer)
     }
 
     /// The next step at which there is something to do besides updating.
@@ -341,11 +341,16 @@ impl Session<'_> {
         save_step(&self.checkpoints(), &snapshot, self.config.train.keep)
     }
 
-    fn finish(&mut self) -> Result<Finished> {
+    /// Writes the model unless it is there, whole and of this run.
+    fn finish(&mut self, observer: &mut dyn Observer) -> Result<Finished> {
         let model = self.trainer.model()?;
         let path = self.folder.join(MODEL);
-        if !path.exists() {
-            model.save(&path)?;
+        let refused = folder::read_model(self.config, self.folder).err();
+        if let Some(error) = &refused {
+            if path.exists() {
+                observer.noted(&format!("restoring the model: {error}"));
+            }
+            model.save_with(&path, folder::model_facts(self.config, &self.data)?)?;
         }
         Ok(Finished { model, success: self.success.take() })
     }
