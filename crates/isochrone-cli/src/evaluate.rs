@@ -162,8 +162,7 @@ fn paint(
         let path = graph.path(&ends.start, &ends.goal)?;
         let panel =
             plane.panel(model, &wording::algorithm(&opened.config), ends.goal, &path.states)?;
-        let referee = examiner.referee().map(|referee| (referee, model.shape().discount));
-        let picture = plane.isochrones(vec![panel], ends, referee)?;
+        let picture = plane.isochrones(vec![panel], ends, examiner.referee())?;
         draw::isochrones(&picture, &target("isochrones"))?;
         drawn.push(target("isochrones"));
     }

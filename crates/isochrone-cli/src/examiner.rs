@@ -147,9 +147,9 @@ impl<'a> Examiner<'a> {
         self.source.world.as_ref()
     }
 
-    /// The exact solver's columns, where the world is a pinwheel.
-    pub fn referee(&self) -> Option<&Columns> {
-        self.referee.as_ref().and_then(Referee::columns)
+    /// Knows exact steps, where the world has a referee.
+    pub fn referee(&self) -> Option<&Referee> {
+        self.referee.as_ref()
     }
 
     /// How right the steps of `model` are; none without a referee. The first question takes some
@@ -193,7 +193,7 @@ impl<'a> Examiner<'a> {
             let found = calibrate(model, judged)?;
             Ok(Against::of(&found, judged, model.shape().discount))
         };
-        self.referee().map(compare).transpose()
+        self.referee().and_then(Referee::columns).map(compare).transpose()
     }
 
     /// How often `model` reaches its goals; none without a world.

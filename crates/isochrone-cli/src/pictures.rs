@@ -16,9 +16,8 @@ use isochrone::report::{
 };
 use isochrone::run::Source;
 use isochrone::run::files::{EVALUATION, METRICS};
-use isochrone::simulate::pinwheel;
-use isochrone::simulate::referee::{Columns, pinwheel::CELL};
-use isochrone::tabular::steps;
+use isochrone::simulate::referee::pinwheel::CELL;
+use isochrone::simulate::{Referee, pinwheel};
 
 use crate::examiner::Measured;
 use crate::wording;
@@ -38,7 +37,7 @@ const LEVELS: f32 = 8.0;
 /// Cells of the referee on each axis.
 const CELLS: usize = 51;
 /// Exact steps on a map are averaged over cells within this distance, nearer ones weighing more.
-const SMOOTHED: f32 = 0.06;
+const SMOOTHED: f32 = 0.04;
 
 /// Where the planned path of a map begins and ends.
 #[derive(Debug, Clone, Copy)]
@@ -114,16 +113,16 @@ impl<'a> Plane<'a> {
         })
     }
 
-    /// The exact steps of chained trajectories from every point of the corridors to `goal`, each
-    /// cell's averaged with those around it: a cell holds few recorded rows.
-    fn exact(&self, referee: &Columns, goal: [f32; 2], discount: f64) -> Result<DistanceField> {
-        let exact = referee.closure(&goal);
+    /// The exact steps from every point of the corridors to `goal`, each cell's averaged with those
+    /// around it.
+    fn exact(&self, referee: &Referee, goal: [f32; 2]) -> Result<DistanceField> {
+        let exact = referee.steps_to(&goal);
         let cell = |place: usize| place as f32 * CELL as f32;
         let places = || (0..CELLS).flat_map(|row| (0..CELLS).map(move |column| (column, row)));
         let known: Vec<([f32; 2], f32)> = places()
             .map(|(column, row)| [cell(column), cell(row)])
             .filter(|&centre| inside(centre))
-            .map(|centre| (centre, steps(exact.at(&centre), discount) as f32))
+            .map(|centre| (centre, exact(&centre) as f32))
             .filter(|(_, steps)| steps.is_finite())
             .collect();
         let smooth = |point: [f32; 2]| {
@@ -178,7 +177,8 @@ impl<'a> Plane<'a> {
         Ok(Panel { title: title.to_owned(), distance: self.learned(model, goal)?, path })
     }
 
-    /// The whole picture: data by family, and one map for each panel.
+    /// The whole picture: data by family, and one map for each panel, all in the scale of the exact
+    /// steps where they are known.
     ///
     /// # Errors
     /// None for data of two numbers to a state.
@@ -186,15 +186,15 @@ impl<'a> Plane<'a> {
         &self,
         panels: Vec<Panel>,
         ends: Ends,
-        referee: Option<(&Columns, f64)>,
+        referee: Option<&Referee>,
     ) -> Result<Isochrones> {
-        let exact = referee.map(|(referee, discount)| self.exact(referee, ends.goal, discount));
-        let exact = exact.transpose()?;
-        let levels = exact.as_ref().map_or(Vec::new(), levels);
+        let exact = referee.filter(|_| self.corridors);
+        let exact = exact.map(|referee| self.exact(referee, ends.goal)).transpose()?;
+        let (levels, farthest) = exact.as_ref().map_or((Vec::new(), None), levels);
         let caption = if self.corridors {
-            "Filled: learned steps to the star. Dashed: exact steps of chained trajectories, \
-             averaged over 0.06; none where nothing recorded leads to the star. No trajectory \
-             passes a corner along the ring: a path that does joins families."
+            "Filled: learned steps to the star. Dashed: exact steps of the best use of recorded moves; \
+             where they are right, bands end at dashed lines. No trajectory passes a corner along the \
+             ring: a path that does joins families."
         } else {
             "Filled: learned steps to the star. White: farther from the data than data states are \
              from each other."
@@ -208,7 +208,7 @@ impl<'a> Plane<'a> {
             goal: ends.goal,
             exact,
             levels,
-            farthest: None,
+            farthest,
         })
     }
 }
@@ -232,12 +232,15 @@ fn extent(source: &Source, axis: usize) -> [f32; 2] {
     [low - room, high + room]
 }
 
-/// Round numbers of steps within the range of the exact distance.
-fn levels(exact: &DistanceField) -> Vec<f32> {
-    let Some([_, most]) = exact.range() else { return Vec::new() };
+/// Round numbers of steps within the range of the exact distance, and the next one above it.
+fn levels(exact: &DistanceField) -> (Vec<f32>, Option<f32>) {
+    let Some([_, most]) = exact.range() else { return (Vec::new(), None) };
     let round = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
     let step = round.into_iter().find(|step| most / step <= LEVELS).unwrap_or(most / LEVELS);
-    (1..).map(|count| count as f32 * step).take_while(|level| *level < most).collect()
+    let level = |count: u16| f32::from(count) * step;
+    let levels: Vec<f32> = (1..).map(level).take_while(|level| *level < most).collect();
+    let farthest = levels.last().map(|last| last + step);
+    (levels, farthest)
 }
 
 /// The trajectories of a world by family, those of a file as one.

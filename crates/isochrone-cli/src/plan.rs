@@ -6,7 +6,7 @@ use isochrone::data::Dataset;
 use isochrone::plan::{Distance, Doubts, Gap, Path, PathEnding};
 use isochrone::report::pictures;
 use isochrone::run::{OpenRun, Source};
-use isochrone::simulate::referee::Columns;
+use isochrone::simulate::Referee;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
@@ -196,12 +196,12 @@ fn draw(opened: &OpenRun, source: &Source, path: &Path, goal: &[f32]) -> Result<
     let ends = Ends { start: [path.states[0][0], path.states[0][1]], goal: [goal[0], goal[1]] };
     let states: &[Vec<f32>] = if path.states.len() > 1 { &path.states } else { &[] };
     let discount = opened.model.shape().discount;
-    let pinwheel = source.world.as_ref().and_then(|world| world.world.pinwheel());
-    let referee =
-        pinwheel.map(|world| Columns::new(&world, &source.dataset, discount)).transpose()?;
+    let pinwheel = source.world.as_ref().filter(|opened| opened.world.pinwheel().is_some());
+    let referee = pinwheel.map(|opened| Referee::of(opened.world, &source.dataset, discount));
+    let referee = referee.transpose()?.flatten();
     let panel =
         plane.panel(&opened.model, &wording::algorithm(&opened.config), ends.goal, states)?;
-    let picture = plane.isochrones(vec![panel], ends, referee.as_ref().map(|it| (it, discount)))?;
+    let picture = plane.isochrones(vec![panel], ends, referee.as_ref())?;
     let target = opened.folder.join("plan");
     pictures::isochrones(&picture, &target)?;
     Ok(vec![target.with_extension("svg"), target.with_extension("png")])

@@ -180,12 +180,14 @@ pub fn algorithm(config: &RunConfig) -> String {
     match config.algorithm.name() {
         "cmd1" => "CMD-1".to_owned(),
         "cmd2" => "CMD-2".to_owned(),
+        "atlas" => "Atlas".to_owned(),
         "c-learning" => "C-learning".to_owned(),
         other => other.to_uppercase(),
     }
 }
 
-fn straight(line: &Line) -> String {
+/// A line over exact steps: 1.04 × steps + 1.6.
+pub fn straight(line: &Line) -> String {
     let sign = if line.intercept < 0.0 { '−' } else { '+' };
     format!("{:.2} × steps {sign} {:.1}", line.slope, line.intercept.abs())
 }

@@ -1,4 +1,5 @@
-//! The picture of isochrones: trajectories by family, and beside them learned distances as maps.
+//! The picture of isochrones: trajectories by family, and beside them learned distances as maps. More
+//! than three maps stand in two columns, so that a page shows them large.
 
 use super::super::{DistanceField, Families, Isochrones, Panel};
 use super::axes::{self, Frame, Tick};
@@ -29,8 +30,8 @@ struct Layout {
     frames: Vec<Frame>,
     horizontal: Vec<Tick>,
     vertical: Vec<Tick>,
-    families: Vec<LegendEntry>,
-    marks: Vec<LegendEntry>,
+    columns: usize,
+    legend: Vec<LegendEntry>,
     bottom: f64,
 }
 
@@ -55,8 +56,14 @@ pub(super) fn draw(input: &Isochrones) -> Drawing {
         goal(&mut drawing, frame, input.goal);
         layout.surround(&mut drawing, index + 1, &panel.title);
     }
-    layout.legends(&mut drawing);
-    bands::bar(&mut drawing, layout.frames.last().unwrap_or(&frame), &scale);
+    let whole = layout.whole();
+    legend::draw(
+        &mut drawing,
+        [whole.corner[0], whole.bottom() + BELOW],
+        &layout.legend,
+        whole.size[0],
+    );
+    bands::bar(&mut drawing, &whole, &scale);
     drawing
 }
 
@@ -64,49 +71,43 @@ impl Layout {
     fn new(input: &Isochrones, scale: &ColourScale) -> Self {
         let [horizontal, vertical] = world(&input.panels);
         let aspect = (vertical[1] - vertical[0]) / (horizontal[1] - horizontal[0]);
-        let widest: f64 = match input.panels.len() {
-            1 => 430.0,
-            2 => 370.0,
-            _ => 320.0,
-        };
+        let count = input.panels.len() + 1;
+        let columns = if count > 3 { 2 } else { count };
+        let widest: f64 = if count == 2 { 430.0 } else { 370.0 };
         let width = widest.min(TALLEST / aspect);
         let size = [width, width * aspect];
         let ticks =
             |range, extent: f64| axes::ticks(range, (extent / 70.0).clamp(2.0, 8.0) as usize);
         let (across, up) = (ticks(horizontal, size[0]), ticks(vertical, size[1]));
         let left = MARGIN + axes::room(&up);
-        let count = input.panels.len() + 1;
-        let right = left + count as f64 * (width + BETWEEN) - BETWEEN;
-        let page = Page::new(right + scale.room() + MARGIN, &input.title, &input.caption);
-        let top = page.top() + ABOVE;
-        let frames: Vec<Frame> = (0..count)
-            .map(|index| {
-                let corner = [left + index as f64 * (width + BETWEEN), top];
-                Frame { corner, size, horizontal, vertical }
-            })
-            .collect();
-        let (families, marks) = entries(input);
-        let room = right - frames[1].corner[0];
-        let legends = legend::height(&families, width).max(legend::height(&marks, room));
-        let bottom = top + size[1] + BELOW + legends;
-        Self { page, frames, horizontal: across, vertical: up, families, marks, bottom }
+        let room = columns as f64 * (width + BETWEEN) - BETWEEN;
+        let page = Page::new(left + room + scale.room() + MARGIN, &input.title, &input.caption);
+        let frame = |index: usize| {
+            let (column, row) = ((index % columns) as f64, (index / columns) as f64);
+            let top = page.top() + ABOVE + row * (size[1] + BELOW + ABOVE);
+            let corner = [left + column * (width + BETWEEN), top];
+            Frame { corner, size, horizontal, vertical }
+        };
+        let frames: Vec<Frame> = (0..count).map(frame).collect();
+        let legend = entries(input);
+        let bottom = frames[count - 1].bottom() + BELOW + legend::height(&legend, room);
+        Self { page, frames, horizontal: across, vertical: up, columns, legend, bottom }
+    }
+
+    /// The rectangle that holds all maps.
+    fn whole(&self) -> Frame {
+        let (first, last) = (self.frames[0], self.frames[self.frames.len() - 1]);
+        let right = self.frames[self.columns - 1].right();
+        let size = [right - first.corner[0], last.bottom() - first.corner[1]];
+        Frame { size, ..first }
     }
 
     /// Draws what stands around one map.
     fn surround(&self, drawing: &mut Drawing, index: usize, title: &str) {
         let frame = &self.frames[index];
-        frame.draw(drawing, &self.horizontal, &self.vertical, index == 0);
+        frame.draw(drawing, &self.horizontal, &self.vertical, index % self.columns == 0);
         let at = [frame.corner[0] + 0.5 * frame.size[0], frame.corner[1] - 9.0];
         drawing.text(at, title, TITLE_SIZE, Align::Middle, BLACK);
-    }
-
-    fn legends(&self, drawing: &mut Drawing) {
-        let top = self.frames[0].bottom() + BELOW;
-        let (first, second) = (&self.frames[0], &self.frames[1]);
-        let right = self.frames.last().unwrap_or(second).right();
-        legend::draw(drawing, [first.corner[0], top], &self.families, first.size[0]);
-        let corner = [second.corner[0], top];
-        legend::draw(drawing, corner, &self.marks, right - corner[0]);
     }
 }
 
@@ -122,19 +123,19 @@ fn world(panels: &[Panel]) -> [[f64; 2]; 2] {
     [range(|field| field.left, |field| field.right), range(|field| field.bottom, |field| field.top)]
 }
 
-/// The legends of the families, and of the marks on the other maps.
-fn entries(input: &Isochrones) -> (Vec<LegendEntry>, Vec<LegendEntry>) {
+/// The legend: families, then the marks on the other maps.
+fn entries(input: &Isochrones) -> Vec<LegendEntry> {
     let names = input.families.names.iter().enumerate();
-    let families =
-        names.map(|(index, name)| (Key::Arrow(colour::family(index)), name.clone())).collect();
-    let mut marks = vec![(Key::Dot(BLACK), "start".to_owned()), (Key::Star, "goal".to_owned())];
+    let families = names.map(|(index, name)| (Key::Arrow(colour::family(index)), name.clone()));
+    let mut entries: Vec<LegendEntry> = families.collect();
+    entries.extend([(Key::Dot(BLACK), "start".to_owned()), (Key::Star, "goal".to_owned())]);
     if input.panels.iter().any(|panel| panel.path.len() > 1) {
-        marks.push((Key::Arrow(BLACK), "planned path".to_owned()));
+        entries.push((Key::Arrow(BLACK), "planned path".to_owned()));
     }
     if input.exact.is_some() && !input.levels.is_empty() {
-        marks.push((Key::Dashes(TEXT), "exact, in steps".to_owned()));
+        entries.push((Key::Dashes(TEXT), "exact, in steps".to_owned()));
     }
-    (families, marks)
+    entries
 }
 
 /// Draws thin lines in the colours of their families, and arrowheads along some of them.
