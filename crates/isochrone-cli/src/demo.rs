@@ -369,7 +369,7 @@ impl Summary {
                 percent(overall(&learner.policy), 1),
                 percent(stitched.map(|it| it.rate), 1),
                 percent(overall(&learner.graph), 1),
-                line.map_or("no line fits".to_owned(), |line| wording::straight(&line)),
+                line.map_or("no line fits".to_owned(), |line| wording::straight(&line, "exact")),
                 percent(of(|it| it.median_relative_error), 0),
                 wording::maybe(of(|it| it.spearman), 2),
                 wording::maybe(of(|it| it.far), 2),
@@ -410,4 +410,21 @@ fn table(rows: &[[String; 8]]) -> Vec<String> {
         format!("{:<10}{}", row[0], cells.collect::<Vec<_>>().join("   "))
     };
     rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_the_table_are_aligned() {
+        let row = |name: &str, steps: &str| {
+            let mut row: [String; 8] = std::array::from_fn(|_| "1".to_owned());
+            (row[0], row[4]) = (name.to_owned(), steps.to_owned());
+            row
+        };
+        let lines = table(&[row("learner", "learned steps"), row("cmd1", "2 × steps")]);
+        assert_eq!(lines[0], "learner   1   1   1   learned steps   1   1   1");
+        assert_eq!(lines[1], "cmd1      1   1   1       2 × steps   1   1   1");
+    }
 }

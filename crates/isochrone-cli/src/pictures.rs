@@ -32,12 +32,15 @@ const TRAJECTORIES: usize = 400;
 pub const PINWHEEL: Ends = Ends { start: [0.2, 0.1], goal: [0.31, 0.69] };
 /// Starts tried for the map of other data.
 const TRIED: usize = 48;
-/// Contours of the exact distance, at most.
+/// Contours of the exact distance, at most, and the share of the map that they span.
 const LEVELS: f32 = 8.0;
+const SPANNED: f64 = 0.95;
 /// Cells of the referee on each axis.
 const CELLS: usize = 51;
 /// Exact steps on a map are averaged over cells within this distance, nearer ones weighing more.
 const SMOOTHED: f32 = 0.04;
+/// Where these differ by more, as at the mouth of a dead end, there is no contour.
+const JUMP: f32 = 10.0;
 
 /// Where the planned path of a map begins and ends.
 #[derive(Debug, Clone, Copy)]
@@ -126,14 +129,16 @@ impl<'a> Plane<'a> {
             .filter(|(_, steps)| steps.is_finite())
             .collect();
         let smooth = |point: [f32; 2]| {
-            let near = |centre: [f32; 2]| {
+            let (mut total, mut weights, mut low, mut high) = (0.0, 0.0, f32::MAX, 0.0_f32);
+            for (centre, steps) in &known {
                 let gap = (centre[0] - point[0]).hypot(centre[1] - point[1]);
-                (1.0 - gap / SMOOTHED).max(0.0)
-            };
-            let (total, weight) = known.iter().fold((0.0, 0.0), |(total, sum), (centre, steps)| {
-                (total + near(*centre) * steps, sum + near(*centre))
-            });
-            total / weight
+                let weight = 1.0 - gap / SMOOTHED;
+                if weight > 0.0 {
+                    (total, weights) = (total + weight * steps, weights + weight);
+                    (low, high) = (low.min(*steps), high.max(*steps));
+                }
+            }
+            if high - low > JUMP { f32::NAN } else { total / weights }
         };
         self.field(|point| if inside(point) { smooth(point) } else { f32::NAN })
     }
@@ -193,8 +198,8 @@ impl<'a> Plane<'a> {
         let (levels, farthest) = exact.as_ref().map_or((Vec::new(), None), levels);
         let caption = if self.corridors {
             "Filled: learned steps to the star. Dashed: exact steps of the best use of recorded moves; \
-             where they are right, bands end at dashed lines. No trajectory passes a corner along the \
-             ring: a path that does joins families."
+             where learned steps are right, bands end at dashed lines. No line where steps jump, as at \
+             dead ends. No trajectory passes a corner along the ring: a path that does joins families."
         } else {
             "Filled: learned steps to the star. White: farther from the data than data states are \
              from each other."
@@ -232,14 +237,18 @@ fn extent(source: &Source, axis: usize) -> [f32; 2] {
     [low - room, high + room]
 }
 
-/// Round numbers of steps within the range of the exact distance, and the next one above it.
+/// Round numbers of steps that most exact distances lie between, and where the scale ends: a band
+/// above them, for what is farther or out of reach.
 fn levels(exact: &DistanceField) -> (Vec<f32>, Option<f32>) {
-    let Some([_, most]) = exact.range() else { return (Vec::new(), None) };
+    let mut known: Vec<f32> = exact.values.iter().copied().filter(|it| it.is_finite()).collect();
+    known.sort_by(f32::total_cmp);
+    let place = (SPANNED * known.len() as f64) as usize;
+    let Some(&most) = known.get(place) else { return (Vec::new(), None) };
     let round = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
     let step = round.into_iter().find(|step| most / step <= LEVELS).unwrap_or(most / LEVELS);
     let level = |count: u16| f32::from(count) * step;
     let levels: Vec<f32> = (1..).map(level).take_while(|level| *level < most).collect();
-    let farthest = levels.last().map(|last| last + step);
+    let farthest = levels.last().map(|last| last + 2.0 * step);
     (levels, farthest)
 }
 
@@ -368,4 +377,22 @@ fn collect(
         }
     }
     Ok(series)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contours_are_round_numbers_below_the_end_of_the_scale() {
+        let field = |most: f32| {
+            let value = |[x, y]: [f32; 2]| if x + y == 2.0 { 2.0 * most } else { most * x };
+            DistanceField::from_fn([0.0, 1.0], [0.0, 1.0], 11, 11, value).unwrap()
+        };
+        // One corner in 121 nodes, twice as far, does not stretch the scale.
+        let found = levels(&field(73.0));
+        assert_eq!(found, ((1..=7).map(|tens| 10.0 * tens as f32).collect(), Some(90.0)));
+        assert_eq!(levels(&field(0.0)), (Vec::new(), None), "nothing to contour");
+        assert_eq!(levels(&field(f32::NAN)), (Vec::new(), None));
+    }
 }

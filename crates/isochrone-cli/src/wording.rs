@@ -80,7 +80,7 @@ pub fn accuracy(measured: &Measured) -> [String; 2] {
     let found = &measured.found;
     let line = found.slope.zip(found.intercept);
     let reads = line.map_or("no line fits them".to_owned(), |(slope, intercept)| {
-        format!("learned = {}", straight(&Line { slope, intercept }))
+        format!("learned = {}", straight(&Line { slope, intercept }, "steps"))
     });
     let apart = match found.unreachable_auc {
         Some(auc) => format!(
@@ -152,7 +152,7 @@ pub fn elapsed(found: &AgainstElapsed, algorithm: &str) -> Vec<String> {
 /// How ranks and scale of learned steps agree with exact ones.
 pub fn against(against: &Against) -> String {
     let reads = match &against.line {
-        Some(line) => format!("reads as {}", straight(line)),
+        Some(line) => format!("reads as {}", straight(line, "steps")),
         None => "no line fits it".to_owned(),
     };
     format!(
@@ -186,10 +186,10 @@ pub fn algorithm(config: &RunConfig) -> String {
     }
 }
 
-/// A line over exact steps: 1.04 × steps + 1.6.
-pub fn straight(line: &Line) -> String {
+/// A line over what `over` names: 1.04 × exact + 1.6.
+pub fn straight(line: &Line, over: &str) -> String {
     let sign = if line.intercept < 0.0 { '−' } else { '+' };
-    format!("{:.2} × steps {sign} {:.1}", line.slope, line.intercept.abs())
+    format!("{:.2} × {over} {sign} {:.1}", line.slope, line.intercept.abs())
 }
 
 /// What a number of steps means at `discount`.
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_line_with_a_negative_intercept_has_a_minus_sign() {
-        assert_eq!(straight(&Line { slope: 0.5, intercept: -2.25 }), "0.50 × steps − 2.2");
+        assert_eq!(straight(&Line { slope: 0.5, intercept: -2.25 }, "steps"), "0.50 × steps − 2.2");
     }
 
     #[test]

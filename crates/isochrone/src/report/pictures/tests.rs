@@ -272,6 +272,28 @@ fn isochrones_are_written_as_svg_and_png() {
 }
 
 #[test]
+fn four_maps_stand_in_two_columns_over_one_legend() {
+    let folder = tempfile::tempdir().unwrap();
+    let titles = ["Atlas", "CMD-2", "CMD-1"];
+    isochrones(&ring(&titles), &folder.path().join("four")).unwrap();
+    assert_written(folder.path(), "four", &titles);
+    let document = fs::read_to_string(folder.path().join("four.svg")).unwrap();
+    let place = |title: &str| {
+        let line = document.lines().find(|line| line.contains(&format!(">{title}<"))).unwrap();
+        ["x", "y"].map(|name| {
+            let rest = line.split_once(&format!(" {name}=\"")).unwrap().1;
+            rest.split_once('"').unwrap().0.parse::<f64>().unwrap()
+        })
+    };
+    let [data, atlas, second, first] =
+        ["trajectories by family", "Atlas", "CMD-2", "CMD-1"].map(place);
+    assert_eq!([data[0], atlas[0]], [second[0], first[0]], "columns");
+    assert_eq!([data[1], second[1]], [atlas[1], first[1]], "rows");
+    assert!(data[0] < atlas[0] && data[1] < second[1]);
+    assert_eq!(place("north")[1], place("planned path")[1], "one legend");
+}
+
+#[test]
 fn distances_beyond_the_farthest_share_the_last_colour() {
     let folder = tempfile::tempdir().unwrap();
     isochrones(&plane(), &folder.path().join("plane")).unwrap();
@@ -429,6 +451,7 @@ fn pictures_for_a_look() {
     let folder = PathBuf::from(std::env::var_os("PICTURES").unwrap());
     isochrones(&ring(&["CMD-2"]), &folder.join("one")).unwrap();
     isochrones(&ring(&["CMD-2", "CMD-1"]), &folder.join("two")).unwrap();
+    isochrones(&ring(&["Atlas", "CMD-2", "CMD-1"]), &folder.join("three")).unwrap();
     isochrones(&plane(), &folder.join("plane")).unwrap();
     curves(&learning(), &folder.join("curves")).unwrap();
     calibration(&calibrated(), &folder.join("calibration")).unwrap();
