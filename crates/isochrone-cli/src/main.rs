@@ -11,6 +11,7 @@ mod evaluate;
 mod evaluation;
 mod exact;
 mod examiner;
+mod export;
 mod flags;
 mod generate;
 mod opened;
@@ -52,6 +53,7 @@ enum Command {
     Query(query::Query),
     Act(act::Act),
     Score(score::Score),
+    Export(export::Export),
     Audit(audit::Audit),
     Exact(exact::Exact),
     Data(data::Data),
@@ -83,6 +85,7 @@ fn run(command: &Command, threads: usize) -> isochrone::Result<()> {
         Command::Query(arguments) => query::run(arguments),
         Command::Act(arguments) => act::run(arguments),
         Command::Score(arguments) => score::run(arguments),
+        Command::Export(arguments) => export::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),
         Command::Exact(arguments) => exact::run(arguments),
         Command::Data(arguments) => data::run(arguments),

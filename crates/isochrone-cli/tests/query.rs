@@ -230,3 +230,19 @@ fn a_loop_answers_line_by_line_and_survives_mistakes() {
         assert!(error.contains(what), "{error}");
     }
 }
+
+#[test]
+fn a_model_is_exported_once_and_only_as_onnx() {
+    let (run, out) = (RUN.to_str().unwrap(), at("model.onnx"));
+    let out = out.to_str().unwrap();
+    let told = said(&["export", run, "-o", out]);
+    assert!(
+        told.contains("observation, goal: batch × 2") && told.contains("steps: batch"),
+        "{told}"
+    );
+    let model = Model::load(RUN.join("model.safetensors")).unwrap();
+    assert_eq!(std::fs::read(out).unwrap(), isochrone::onnx::export(&model).unwrap());
+    assert!(refused(&["export", run, "-o", out]).contains("--force"));
+    said(&["export", run, "-o", out, "--force"]);
+    assert!(refused(&["export", run, "-o", "model.pb"]).contains("`.onnx`"));
+}

@@ -65,6 +65,8 @@ pub mod checkpoint;
 
 pub mod model;
 
+pub mod onnx;
+
 pub mod algorithms;
 
 pub mod ledger;

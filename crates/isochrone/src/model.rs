@@ -24,6 +24,9 @@ use crate::nn::{
 };
 use crate::random::{Purpose, Stream, below};
 
+/// The array of a model's file with the directions of its Fourier features.
+const DIRECTIONS: &str = "features.directions";
+
 /// Pairs that one thread measures at a time.
 const PAIRS: usize = 1 << 16;
 
@@ -44,6 +47,13 @@ pub struct Model {
     policy: Option<(Actor, Vec<f32>)>,
     reference: ReferenceStates,
     threads: Threads,
+}
+
+/// The flat arrays of a model, in the order of its file.
+pub(crate) struct ModelNumbers<'a> {
+    pub(crate) distance: Option<&'a [f32]>,
+    pub(crate) policy: Option<&'a [f32]>,
+    pub(crate) stored_actions: &'a [f32],
 }
 
 /// States in latent coordinates: embed once, compare often.
@@ -115,6 +125,15 @@ impl Model {
     /// Everything about the model but its numbers.
     pub fn shape(&self) -> &ModelShape {
         &self.shape
+    }
+
+    /// The flat arrays of its file.
+    pub(crate) fn numbers(&self) -> ModelNumbers<'_> {
+        ModelNumbers {
+            distance: self.distance.as_ref().map(|(_, numbers)| &**numbers),
+            policy: self.policy.as_ref().map(|(_, numbers)| &**numbers),
+            stored_actions: &self.stored_actions,
+        }
     }
 
     /// Nats to steps.
@@ -395,6 +414,10 @@ impl Model {
             flat("reference.scale", &self.reference.scaling.scale),
             flat("reference.spacing", &[self.reference.spacing]),
         ];
+        let directions = self.shape.normalization.directions();
+        if !directions.is_empty() {
+            tensors.push(flat(DIRECTIONS, directions));
+        }
         let distance = self.distance.as_ref().map(|(_, numbers)| ("distance", numbers));
         let policy = self.policy.as_ref().map(|(_, numbers)| ("policy", numbers));
         tensors
@@ -438,6 +461,11 @@ impl Model {
         };
         reference.check(shape.state_size).map_err(|what| foreign(&what))?;
         let (distance, policy) = (take("distance"), take("policy"));
+        // Older files do not have them; they are always drawn alike.
+        if let Some(directions) = take(DIRECTIONS) {
+            let normalization = shape.normalization.with_directions(directions);
+            shape.normalization = normalization.map_err(|error| foreign(&error.to_string()))?;
+        }
         shape
             .check_lengths(distance.as_deref(), &actions, policy.as_deref())
             .map_err(|what| foreign(&what))?;

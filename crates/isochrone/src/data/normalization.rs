@@ -34,7 +34,7 @@ pub struct Normalization {
     /// The coordinates of a goal that policies see; empty for all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy_goal: Vec<usize>,
-    /// The directions of Fourier features; derived from `features`, so not written.
+    /// The directions of Fourier features; a model's file has them as an array of its own.
     #[serde(skip)]
     directions: Vec<f32>,
     /// The positions of a policy's goal within what networks see of a state; not written either.
@@ -94,6 +94,26 @@ impl Normalization {
         Self { directions: features.directions(), features, ..self }.with_policy_goal(goal)
     }
 
+    /// The directions of Fourier features, one per row; empty if there are none.
+    pub fn directions(&self) -> &[f32] {
+        &self.directions
+    }
+
+    /// The same with these directions of its Fourier features, as a file has them.
+    ///
+    /// # Errors
+    /// Another number of values than the features have.
+    pub fn with_directions(self, directions: Vec<f32>) -> Result<Self> {
+        if directions.len() == self.directions.len() {
+            return Ok(Self { directions, ..self });
+        }
+        Err(Error::input(format!(
+            "the directions of the features have {} values, expected {}",
+            directions.len(),
+            self.directions.len()
+        )))
+    }
+
     /// The same, but policies see only these coordinates of a goal; an empty list means all.
     #[must_use]
     pub fn with_policy_goal(self, axes: Vec<usize>) -> Self {
@@ -128,6 +148,11 @@ impl Normalization {
     /// Values that a policy sees of a goal.
     pub fn goal_width(&self) -> usize {
         self.goal_places.len()
+    }
+
+    /// The positions, within what networks see of a state, that a policy sees of a goal.
+    pub fn goal_places(&self) -> &[usize] {
+        &self.goal_places
     }
 
     /// What a policy sees of a goal, given what networks see of it.

@@ -1,0 +1,64 @@
+//! Questions that Python answers about saved models, and a comparison with our own answers.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use isochrone::Model;
+use isochrone::data::arrays::Arrays;
+use isochrone::data::{Field, TableWriter, Values};
+
+use crate::models::{STATE, assert_near, points};
+
+/// Pairs of states to ask about.
+pub struct Questions {
+    pub folder: tempfile::TempDir,
+    from: Vec<f32>,
+    to: Vec<f32>,
+}
+
+impl Questions {
+    /// So many pairs, in `questions.npz` of a folder of their own.
+    pub fn new(count: usize) -> Self {
+        let (from, to) = (points(count, 5), points(count, 6));
+        let folder = tempfile::tempdir().unwrap();
+        let fields = vec![Field::rows("from", "from", &[STATE]), Field::rows("to", "to", &[STATE])];
+        let mut writer = TableWriter::create(&folder.path().join("questions.npz"), fields).unwrap();
+        writer.rows(count, &[Values::Numbers(&from), Values::Numbers(&to)]).unwrap();
+        writer.finish().unwrap();
+        Self { folder, from, to }
+    }
+
+    /// Runs a script with the folder as its last argument.
+    pub fn ask(&self, python: &Path, script: &str, argument: &Path) {
+        let words = [Path::new("-c"), Path::new(script), argument, self.folder.path()];
+        let output = Command::new(python).args(words).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Compares the answers in `at.npz` with those of `model`.
+    pub fn check(&self, at: usize, name: &str, model: &Model) {
+        let bytes = std::fs::read(self.folder.path().join(format!("{at}.npz"))).unwrap();
+        let mut answers = Arrays::open(&bytes).unwrap();
+        if model.has_distance() {
+            // In nats, the unit in which a network's rounding does not depend on the discount.
+            let unit = (1.0 / model.shape().discount).ln();
+            let nats: Vec<f64> =
+                answers.get("steps").unwrap().values.iter().map(|steps| steps * unit).collect();
+            let expected = model.steps(&self.from, &self.to).unwrap();
+            let expected: Vec<f32> =
+                expected.iter().map(|&steps| (f64::from(steps) * unit) as f32).collect();
+            assert_near(&format!("{name}: nats"), &nats, &expected);
+        }
+        if model.has_policy() {
+            let actions = answers.get("action").unwrap().values;
+            let expected = model.act(&self.from, &self.to).unwrap();
+            assert_near(&format!("{name}: action"), &actions, &expected);
+        }
+    }
+}
+
+/// Whether a command can be run and succeeds.
+pub fn succeeds(program: &Path, words: &[&str]) -> bool {
+    let output: Option<Output> = Command::new(program).args(words).output().ok();
+    output.is_some_and(|output| output.status.success())
+}
