@@ -446,7 +446,7 @@ impl Model {
                 .hint("expected a `model.safetensors` that `isochrone train` wrote")
         };
         let shape = snapshot.facts.get("shape").ok_or_else(|| foreign("no `shape`"))?;
-        let shape = ModelShape::read(shape).map_err(|what| foreign(&what))?;
+        let mut shape = ModelShape::read(shape).map_err(|what| foreign(&what))?;
         let mut tensors = snapshot.tensors;
         let mut take = |name: &str| {
             let at = tensors.iter().position(|(found, ..)| found == name);

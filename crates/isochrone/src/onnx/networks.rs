@@ -30,12 +30,15 @@ pub(super) enum Part<'a> {
     Same(&'a [f32]),
 }
 
+/// Weight and bias of a layer, and gain and shift of its norm.
+type Layer = (TensorName, TensorName, Option<(TensorName, TensorName)>);
+
 /// A network whose weights are constants of a graph.
 pub(super) struct Layers<'a> {
     first: (&'a [f32], &'a [f32]),
     outputs: usize,
     norm: Option<(TensorName, TensorName)>,
-    rest: Vec<(TensorName, TensorName, Option<(TensorName, TensorName)>)>,
+    rest: Vec<Layer>,
     activation: Activation,
 }
 

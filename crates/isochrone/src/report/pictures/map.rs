@@ -105,7 +105,7 @@ impl Layout {
     /// Draws what stands around one map.
     fn surround(&self, drawing: &mut Drawing, index: usize, title: &str) {
         let frame = &self.frames[index];
-        frame.draw(drawing, &self.horizontal, &self.vertical, index % self.columns == 0);
+        frame.draw(drawing, &self.horizontal, &self.vertical, index.is_multiple_of(self.columns));
         let at = [frame.corner[0] + 0.5 * frame.size[0], frame.corner[1] - 9.0];
         drawing.text(at, title, TITLE_SIZE, Align::Middle, BLACK);
     }
