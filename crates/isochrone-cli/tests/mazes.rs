@@ -69,8 +69,8 @@ fn a_goal_of_which_only_the_place_is_given_is_completed_from_the_data() {
     let plan = "plan run --start 2,0 --goal 12,0.1 --no-pictures";
     let told = said(folder.path(), plan);
     let goal = told.lines().find(|line| line.starts_with("goal")).unwrap();
-    assert!(goal.contains("(12.000, 0.100, 6.000, 0.000)"), "{goal}");
-    assert!(goal.contains("2 numbers were not given and are those of the nearest data state"));
+    assert!(goal.contains("(12, 0.1, 6, 0)"), "{goal}");
+    assert!(goal.contains("2 values were not given and are those of the nearest data state"));
     let found: Value =
         serde_json::from_str(&said(folder.path(), &format!("{plan} --json"))).unwrap();
     assert_eq!(found["goal"]["given"], 2);

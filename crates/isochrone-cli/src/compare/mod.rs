@@ -277,7 +277,7 @@ fn protocols(results: &Results) -> Vec<Protocol> {
     results.worlds().into_iter().filter_map(protocol).collect()
 }
 
-/// Learning curves, one panel a world; none where nothing was measured.
+/// Learning curves, one panel per world; none if nothing was measured.
 fn picture(curves: &[Curve]) -> Option<Comparison> {
     let mut panels: Vec<(String, Vec<Series>)> = Vec::new();
     for curve in curves.iter().filter(|curve| !curve.steps.is_empty()) {
