@@ -6,8 +6,7 @@ use isochrone::checkpoint::write_whole;
 use isochrone::{Error, Result, onnx};
 
 use crate::opened::open_asked;
-use crate::output::say;
-use crate::query::check_target;
+use crate::output::{check_target, say};
 
 /// Export a run's distance and policy as an ONNX file
 ///

@@ -1,6 +1,8 @@
-//! Output: lines on standard output that survive a closed pipe, and progress bars.
+//! Output: lines on standard output that survive a closed pipe, progress bars, and files that are not
+//! replaced unasked.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -75,5 +77,21 @@ impl Bars {
         bar.set_prefix(label.to_owned());
         bar.enable_steady_tick(std::time::Duration::from_millis(200));
         bar
+    }
+}
+
+/// Refuses a file that exists, unless it may be replaced.
+pub fn check_target(out: &Path, force: bool) -> Result<()> {
+    if out.exists() && !force {
+        return Err(Error::input("the file exists already")
+            .in_file(out)
+            .hint("name another file, or replace it with `--force`"));
+    }
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| !folder.is_dir()) {
+        None => Ok(()),
+        Some(folder) => {
+            Err(Error::input("the folder does not exist").in_file(folder).hint("create it first"))
+        }
     }
 }

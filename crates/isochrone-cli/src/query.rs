@@ -10,7 +10,7 @@ use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::opened::open_asked;
-use crate::output::{Bars, say, say_json};
+use crate::output::{Bars, check_target, say, say_json};
 use crate::wording::{counted, grouped};
 
 /// Ask a run about many pairs of states: steps, actions, distance from the data
@@ -106,22 +106,6 @@ pub fn run(arguments: &Query) -> Result<()> {
         wrote: &arguments.out,
     };
     if arguments.json { say_json(&report) } else { tell(&report) }
-}
-
-/// Refuses a file that exists, unless it may be replaced.
-pub fn check_target(out: &Path, force: bool) -> Result<()> {
-    if out.exists() && !force {
-        return Err(Error::input("the file exists already")
-            .in_file(out)
-            .hint("name another file, or replace it with `--force`"));
-    }
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match folder.filter(|folder| !folder.is_dir()) {
-        None => Ok(()),
-        Some(folder) => {
-            Err(Error::input("the folder does not exist").in_file(folder).hint("create it first"))
-        }
-    }
 }
 
 fn tell(report: &Report<'_>) -> Result<()> {

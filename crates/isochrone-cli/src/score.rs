@@ -12,8 +12,7 @@ use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::opened::open_run;
-use crate::output::{Bars, say, say_json};
-use crate::query::check_target;
+use crate::output::{Bars, check_target, say, say_json};
 use crate::wording::{self, counted, grouped};
 
 /// Score every frame of recorded trajectories by the steps that remain to a goal
@@ -336,9 +335,9 @@ fn tell(report: &Report, opened: &OpenRun) -> Result<()> {
         ))?;
     }
     if let Some(found) = &report.calibration {
-        let lines = wording::elapsed(found, opened.config.algorithm.name());
         // The medians stand in the table.
-        for line in lines.iter().enumerate().filter(|(at, _)| *at != 1).map(|(_, line)| line) {
+        let doubt = wording::elapsed_doubt(found, opened.config.algorithm.name());
+        for line in [wording::elapsed_share(found)].into_iter().chain(doubt) {
             say(&format!("check     {line}"))?;
         }
         say(&format!("          {:>12} {:>10} {:>10}", report.against, "learned", "pairs"))?;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use isochrone::Result;
-use isochrone::evaluate::Verdict;
 use serde::Serialize;
 
 use crate::evaluation::Evaluation;
@@ -79,14 +78,12 @@ impl SeedsReport {
                 row.name, row.mean
             ))?;
         }
-        let warned = |found: &&Evaluation| {
-            found.against_elapsed.as_ref().is_some_and(|it| it.reading != Verdict::Steps)
+        let doubt = |found: &Evaluation| {
+            let doubt = wording::elapsed_doubt(found.against_elapsed.as_ref()?, &found.algorithm)?;
+            Some((found.seed, doubt))
         };
-        if let Some(found) = self.seeds.iter().find(warned)
-            && let Some(elapsed) = &found.against_elapsed
-            && let Some(sentence) = wording::elapsed(elapsed, &found.algorithm).last()
-        {
-            say(&format!("check     seed {}: {sentence}", found.seed))?;
+        if let Some((seed, doubt)) = self.seeds.iter().find_map(doubt) {
+            say(&format!("check     seed {seed}: {doubt}"))?;
         }
         for picture in &self.pictures {
             say(&format!("wrote     {}", picture.display()))?;

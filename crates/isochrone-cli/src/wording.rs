@@ -120,23 +120,30 @@ pub fn recorded(found: &AgainstElapsed) -> String {
 }
 
 /// How learned steps relate to elapsed ones, in two lines; a third says where they should not be
-/// read as steps, and what to do then.
+/// read as steps.
 pub fn elapsed(found: &AgainstElapsed, algorithm: &str) -> Vec<String> {
     let medians = |band: &Band| format!("{:.0} → {:.0}", band.elapsed, band.learned);
     let medians: Vec<String> = found.bands.iter().map(medians).collect();
-    let mut lines = vec![
-        format!(
-            "elapsed steps on {}: learned steps are at or below them on {:.0} % of {} pairs and \
-             fall by {} per step toward a goal (1 is ideal, less where the data wander)",
-            recorded(found),
-            100.0 * found.at_or_below,
-            grouped(found.pairs as u64),
-            maybe(found.drop_per_step, 2),
-        ),
-        format!("elapsed → learned steps, in the median: {}", medians.join(", ")),
-    ];
+    let medians = format!("elapsed → learned steps, in the median: {}", medians.join(", "));
+    [elapsed_share(found), medians].into_iter().chain(elapsed_doubt(found, algorithm)).collect()
+}
+
+/// How often learned steps are at or below elapsed ones, and how they fall.
+pub fn elapsed_share(found: &AgainstElapsed) -> String {
+    format!(
+        "elapsed steps on {}: learned steps are at or below them on {:.0} % of {} pairs and \
+         fall by {} per step toward a goal (1 is ideal, less where the data wander)",
+        recorded(found),
+        100.0 * found.at_or_below,
+        grouped(found.pairs as u64),
+        maybe(found.drop_per_step, 2),
+    )
+}
+
+/// Why learned steps should not be read as steps; none where nothing speaks against it.
+pub fn elapsed_doubt(found: &AgainstElapsed, algorithm: &str) -> Option<String> {
     let why = match found.reading {
-        Verdict::Steps => return lines,
+        Verdict::Steps => return None,
         Verdict::FarAbove => "most pairs of some length read far above the steps that elapsed",
         Verdict::Unordered => "the distance hardly rises with the steps that elapsed",
     };
@@ -145,8 +152,7 @@ pub fn elapsed(found: &AgainstElapsed, algorithm: &str) -> Vec<String> {
     } else {
         format!("where steps matter, use `--algorithm {}`", algorithms::Config::DEFAULT)
     };
-    lines.push(format!("do not read the learned numbers as steps: {why}; {remedy}"));
-    lines
+    Some(format!("do not read the learned numbers as steps: {why}; {remedy}"))
 }
 
 /// How ranks and scale of learned steps agree with exact ones.

@@ -11,8 +11,9 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::statistics::{Line, exceeding, median, spearman};
+use super::steps::all_finite;
 use crate::data::Dataset;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::Model;
 use crate::random::{Purpose, Stream};
 use crate::simulate::Referee;
@@ -147,11 +148,7 @@ impl Accuracy {
     /// # Errors
     /// A learned distance is not finite.
     pub fn of(exact: &[ExactSteps], learned: &[Vec<f64>]) -> Result<Self> {
-        if let Some(broken) = learned.iter().flatten().find(|steps| !steps.is_finite()) {
-            return Err(Error::input(format!(
-                "a learned distance is `{broken}`, expected a finite number"
-            )));
-        }
+        all_finite(learned.iter().flatten().copied())?;
         let all: Vec<Pairs> = exact
             .iter()
             .zip(learned)

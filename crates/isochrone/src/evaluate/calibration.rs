@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::statistics::{Line, MonotoneMap, median, quantile, spearman};
+use super::steps::all_finite;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -178,12 +179,7 @@ impl Calibration {
             .zip(learned)
             .map(|((goal, answer), &learned)| Compared::new(goal, answer, learned, discount))
             .collect();
-        if let Some(broken) = compared.iter().find(|pair| !pair.point.learned.is_finite()) {
-            return Err(Error::input(format!(
-                "a learned distance is `{}`, expected a finite number",
-                broken.point.learned
-            )));
-        }
+        all_finite(compared.iter().map(|pair| pair.point.learned))?;
         let asked = compared.len() + judged.iter().map(|goal| goal.unreachable).sum::<usize>();
         let compared: Vec<Compared> = compared
             .into_iter()

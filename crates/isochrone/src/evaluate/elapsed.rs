@@ -14,8 +14,9 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::statistics::{median, spearman};
+use super::steps::all_finite;
 use crate::data::Dataset;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::Model;
 use crate::random::{Draws, Purpose, Stream};
 
@@ -138,12 +139,8 @@ fn compare(
         pairs.iter().flat_map(|pair| dataset.state(row(pair)).iter().copied()).collect()
     };
     let learned = steps(&states(|pair| pair.from), &states(|pair| pair.to))?;
-    if let Some(broken) = learned.iter().find(|steps| !steps.is_finite()) {
-        return Err(Error::input(format!(
-            "a learned distance is `{broken}`, expected a finite number"
-        )));
-    }
     let learned: Vec<f64> = learned.into_iter().map(f64::from).collect();
+    all_finite(learned.iter().copied())?;
     let elapsed: Vec<f64> = pairs.iter().map(|pair| (pair.to - pair.from) as f64).collect();
     let bands = bands(&elapsed, &learned);
     let is_above = |band: &Band| band.pairs >= FEWEST && band.far_above > MOST_ABOVE;

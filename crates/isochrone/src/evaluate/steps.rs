@@ -1,8 +1,8 @@
-//! The learned steps from many points to one goal.
+//! The learned steps from many points to one goal, and the check that all are finite.
 
 use rayon::prelude::*;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::Model;
 
 /// Points embedded at a time; a fixed number, so that no thread count changes a bit.
@@ -20,4 +20,11 @@ pub fn steps_to(model: &Model, points: &[f32], goal: &[f32]) -> Result<Vec<f32>>
     };
     let portions = points.par_chunks(PORTION * model.shape().state_size).map(portion);
     Ok(portions.collect::<Result<Vec<Vec<f32>>>>()?.concat())
+}
+
+/// Refuses learned steps that are not finite.
+pub(super) fn all_finite(mut learned: impl Iterator<Item = f64>) -> Result<()> {
+    learned.find(|steps| !steps.is_finite()).map_or(Ok(()), |broken| {
+        Err(Error::input(format!("a learned distance is `{broken}`, expected a finite number")))
+    })
 }
