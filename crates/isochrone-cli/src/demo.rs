@@ -9,7 +9,7 @@ use isochrone::evaluate::{Accuracy, Audit, FAR, Line, Success};
 use isochrone::model::Model;
 use isochrone::report::{Panel, pictures as draw};
 use isochrone::run::files::{METRICS, MODEL};
-use isochrone::run::{self, RunConfig, Source};
+use isochrone::run::{self, PINWHEEL, Plane, RunConfig, Source};
 use isochrone::simulate::{World, pinwheel};
 use isochrone::{Error, Result, ledger};
 use serde::Serialize;
@@ -17,7 +17,6 @@ use serde::Serialize;
 use crate::examiner::{Examiner, Measured, Steering};
 use crate::flags::seed;
 use crate::output::{Bars, say, say_json};
-use crate::pictures::Plane;
 use crate::signals::Signals;
 use crate::training::{REPORT_EVERY, Workshop, train_all};
 use crate::wording;
@@ -225,7 +224,7 @@ fn check(
     let (checked, panels): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
     let Some(plane) = Plane::of(source) else { return Ok((checked, Vec::new())) };
     let panels = panels.into_iter().flatten().collect();
-    let picture = plane.isochrones(panels, crate::pictures::PINWHEEL, examiner.referee())?;
+    let picture = plane.isochrones(panels, PINWHEEL, examiner.referee())?;
     let target = out.join("isochrones");
     draw::isochrones(&picture, &target)?;
     Ok((checked, ["png", "svg"].map(|ending| target.with_extension(ending)).to_vec()))

@@ -7,7 +7,7 @@ use isochrone::evaluate::{Success, Trajectories, against_elapsed};
 use isochrone::model::Model;
 use isochrone::plan::Graph;
 use isochrone::report::pictures as draw;
-use isochrone::run::{OpenRun, Source};
+use isochrone::run::{OpenRun, Plane, Source};
 use isochrone::{Error, Result};
 
 use crate::evaluation::Evaluation;
@@ -15,7 +15,7 @@ use crate::examiner::{Examiner, Steering};
 use crate::flags::Nodes;
 use crate::opened::{open_run, sampled, seed_folders};
 use crate::output::{Bars, say, say_json};
-use crate::pictures::{self, Plane};
+use crate::pictures;
 use crate::routes::routes;
 use crate::{seeds, wording};
 

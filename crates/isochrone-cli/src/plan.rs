@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use isochrone::data::Dataset;
 use isochrone::plan::{Distance, Doubts, Gap, Path, PathEnding};
 use isochrone::report::pictures;
-use isochrone::run::{OpenRun, Source};
+use isochrone::run::{Ends, OpenRun, Plane, Source};
 use isochrone::simulate::Referee;
 use isochrone::{Error, Result};
 use serde::Serialize;
@@ -13,7 +13,6 @@ use serde::Serialize;
 use crate::flags::Nodes;
 use crate::opened::{data_of, open_run};
 use crate::output::{Bars, say, say_json};
-use crate::pictures::{Ends, Plane};
 use crate::{examiner, wording};
 
 /// Plan a path between two states with the distance of a run

@@ -26,10 +26,11 @@ const SMALL: [&str; 9] = [
 /// One update takes a second or more.
 const SLOW: [&str; 2] = ["train.batch_size=2048", "algorithm.network.hidden=[2048,2048]"];
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     "checkpoints/step-000000002400.safetensors",
     "model.safetensors",
     "metrics.csv",
+    "metrics.jsonl",
     "evaluation.csv",
 ];
 
@@ -62,7 +63,7 @@ fn assert_code(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{}", words(&output.stderr));
 }
 
-fn bytes(folder: &Path) -> [Vec<u8>; 4] {
+fn bytes(folder: &Path) -> [Vec<u8>; 5] {
     FILES.map(|name| {
         let path = folder.join(name);
         std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -77,8 +78,8 @@ fn assert_undisturbed(folder: &Path) {
 }
 
 /// The files of a run that nothing stopped.
-fn undisturbed() -> &'static [Vec<u8>; 4] {
-    static FILES: OnceLock<[Vec<u8>; 4]> = OnceLock::new();
+fn undisturbed() -> &'static [Vec<u8>; 5] {
+    static FILES: OnceLock<[Vec<u8>; 5]> = OnceLock::new();
     FILES.get_or_init(|| {
         let folder = TempDir::new().unwrap();
         let output = train(folder.path(), 1, &SMALL).output().unwrap();

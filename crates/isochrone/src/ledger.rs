@@ -14,6 +14,53 @@ use crate::error::{Error, Result};
 
 const STEP: &str = "step";
 
+/// The steps at which a table has rows: multiples of `every`, unless it is 0, and the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// Steps between two rows.
+    pub every: u64,
+    /// The last step of all.
+    pub last: u64,
+}
+
+impl Due {
+    /// Whether a row is due at `step`.
+    pub fn at(self, step: u64) -> bool {
+        step == self.last || self.every > 0 && step.is_multiple_of(self.every)
+    }
+
+    /// The first step up to `until` at which a row is due and that is not among the rising `steps`.
+    pub fn first_missing(self, until: u64, steps: impl IntoIterator<Item = u64>) -> Option<u64> {
+        let mut expected = self.after(0);
+        for step in steps {
+            if step > expected {
+                break;
+            }
+            if step == expected {
+                expected = self.after(step);
+            }
+        }
+        (expected <= until.min(self.last)).then_some(expected)
+    }
+
+    /// The first step after `step` at which a row is due; beyond the last one, any later step.
+    fn after(self, step: u64) -> u64 {
+        let next = step
+            .checked_div(self.every)
+            .map_or(u64::MAX, |rows| (rows + 1).saturating_mul(self.every));
+        if step < self.last { next.min(self.last) } else { u64::MAX }
+    }
+}
+
+/// Where a table is resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resumed {
+    /// Later rows are removed.
+    pub step: u64,
+    /// The rows that must be there; none if any rows will do.
+    pub due: Option<Due>,
+}
+
 /// A CSV file to which rows are added.
 #[derive(Debug)]
 pub struct Ledger {
@@ -27,14 +74,14 @@ pub struct Ledger {
 impl Ledger {
     /// Opens or creates the table with `columns` after the `step`.
     ///
-    /// Without `resume_step` the table starts empty. With it, rows of later steps and an incomplete
+    /// Unless it is resumed the table starts empty. If it is, rows of later steps and an incomplete
     /// last line are removed; call [`Ledger::sync`] before the checkpoint of a step is saved, so that
     /// the rows up to that step are there.
     ///
     /// # Errors
-    /// [`Error::Input`] if the file has other columns, or if rows up to `resume_step` are missing or
-    /// cannot be read; [`Error::Disk`] if disk I/O fails.
-    pub fn open(path: &Path, columns: &[String], resume_step: Option<u64>) -> Result<Self> {
+    /// [`Error::Input`] if the file has other columns, or if rows up to the step it is resumed at are
+    /// missing or cannot be read; [`Error::Disk`] if disk I/O fails.
+    pub fn open(path: &Path, columns: &[String], resumed: Option<Resumed>) -> Result<Self> {
         let header = header_line(columns)?;
         let disk = |error| Error::disk("open", path, error);
         let text = match std::fs::metadata(path) {
@@ -42,16 +89,16 @@ impl Ledger {
             _ => read_plain(path)?,
         };
         let fresh = text.len() < header.len() && header.as_bytes().starts_with(&text);
-        let kept = match (fresh, resume_step) {
+        let kept = match (fresh, resumed) {
             (true, None) => Kept { length: 0, last_step: None },
-            (true, Some(step)) => {
+            (true, Some(Resumed { step, .. })) => {
                 return Err(Error::input(format!("no rows up to step {step} to resume from"))
                     .in_file(path)
-                    .hint("restore the file or start in another folder"));
+                    .hint(RESTORE));
             }
             (false, _) => {
                 let rows = body(&text, &header).map_err(|error| error.in_file(path))?;
-                let kept = resume_step.map(|step| Kept::up_to(step, rows, columns.len()));
+                let kept = resumed.map(|resumed| Kept::up_to(resumed, rows, columns.len()));
                 let kept = kept.transpose().map_err(|error| error.in_file(path))?;
                 let kept = kept.unwrap_or(Kept { length: 0, last_step: None });
                 Kept { length: header.len() + kept.length, ..kept }
@@ -150,6 +197,13 @@ fn body<'a>(text: &'a [u8], header: &str) -> Result<&'a [u8]> {
     })
 }
 
+const RESTORE: &str = "restore the file or start in another folder";
+
+/// A table without a row that was due.
+pub(crate) fn lost_row(step: u64) -> Error {
+    Error::input(format!("the row of step {step} is missing")).hint(RESTORE)
+}
+
 /// The rows of a table that are kept.
 struct Kept {
     length: usize,
@@ -157,24 +211,31 @@ struct Kept {
 }
 
 impl Kept {
-    fn up_to(step: u64, rows: &[u8], columns: usize) -> Result<Self> {
+    fn up_to(Resumed { step, due }: Resumed, rows: &[u8], columns: usize) -> Result<Self> {
         let mut kept = Self { length: 0, last_step: None };
+        let mut steps = Vec::new();
         let mut length = 0;
         let mut cut = None;
         for (index, line) in rows.split_inclusive(|&byte| byte == b'\n').enumerate() {
             length += line.len();
             let row = parse(line, columns);
             match (row.filter(|row| row.0 <= step && Some(row.0) >= kept.last_step), cut) {
-                (Some(row), None) => kept = Self { length, last_step: Some(row.0) },
+                (Some(row), None) => {
+                    kept = Self { length, last_step: Some(row.0) };
+                    steps.push(row.0);
+                }
                 // Rows up to the step were on disk, in order, before its checkpoint was.
                 (Some(_), Some(line)) => {
                     return Err(Error::input(format!("line {line} is incomplete or out of order"))
-                        .hint("restore the file or start in another folder"));
+                        .hint(RESTORE));
                 }
                 (None, _) => cut = cut.or(Some(index + 2)),
             }
         }
-        Ok(kept)
+        match due.and_then(|due| due.first_missing(step, steps)) {
+            Some(missing) => Err(lost_row(missing)),
+            None => Ok(kept),
+        }
     }
 }
 
@@ -188,7 +249,8 @@ fn parse(line: &[u8], columns: usize) -> Option<(u64, Vec<f64>)> {
     (values.len() == columns).then_some((step, values))
 }
 
-fn number(value: f64) -> String {
+/// The fewest digits that read back as the same number; nothing for NaN.
+pub(crate) fn number(value: f64) -> String {
     let narrow = value as f32;
     if value.is_nan() {
         String::new()
@@ -210,7 +272,7 @@ fn digits(value: f64, text: impl std::fmt::Display + std::fmt::LowerExp) -> Stri
 pub struct Table {
     /// The names of the columns, `step` first.
     pub columns: Vec<String>,
-    /// The rows, each with one value a column; an empty field is not a number.
+    /// The rows, each with one value per column; an empty field is not a number.
     pub rows: Vec<Vec<f64>>,
 }
 
@@ -258,6 +320,10 @@ mod tests {
 
     fn columns() -> Vec<String> {
         vec!["training/critic/loss".into(), "multiplier".into()]
+    }
+
+    fn resumed(step: u64) -> Option<Resumed> {
+        Some(Resumed { step, due: None })
     }
 
     fn fill(ledger: &mut Ledger, steps: impl IntoIterator<Item = u64>) {
@@ -326,7 +392,7 @@ mod tests {
                     continue;
                 }
                 for resume in [lines as u64 - 2, (lines as u64 - 2) / 2] {
-                    let mut ledger = Ledger::open(&path, &columns(), Some(resume)).unwrap();
+                    let mut ledger = Ledger::open(&path, &columns(), resumed(resume)).unwrap();
                     fill(&mut ledger, resume + 1..10);
                     assert_eq!(std::fs::read(&path).unwrap(), whole, "{length} bytes, {resume}");
                 }
@@ -353,7 +419,8 @@ mod tests {
         let path = folder.path().join("metrics.csv");
         let refused = |text: &str, resume: Option<u64>, expected: &str| {
             std::fs::write(&path, text).unwrap();
-            let error = Ledger::open(&path, &columns(), resume).unwrap_err();
+            let resumed = resume.and_then(resumed);
+            let error = Ledger::open(&path, &columns(), resumed).unwrap_err();
             assert_eq!(error.exit_code(), 2);
             let said = error.to_string();
             assert!(said.contains(expected) && said.contains("metrics.csv"), "{said}");
@@ -366,8 +433,35 @@ mod tests {
         refused(&format!("{header}0,1,2\n1,x,2\n2,1,2\n"), Some(2), "line 3 is incomplete or out");
         refused(&format!("{header}0,1,2\n9,1,2\n2,1,2\n"), Some(2), "line 3 is incomplete or out");
         std::fs::remove_file(&path).unwrap();
-        assert!(Ledger::open(&path, &columns(), Some(3)).is_err());
+        assert!(Ledger::open(&path, &columns(), resumed(3)).is_err());
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_table_that_lost_a_row_is_refused() {
+        let due = Due { every: 4, last: 10 };
+        let missing = |until, steps: &[u64]| due.first_missing(until, steps.iter().copied());
+        assert_eq!(missing(3, &[]), None);
+        assert_eq!(missing(4, &[]), Some(4));
+        assert_eq!(missing(9, &[4]), Some(8));
+        assert_eq!(missing(9, &[8]), Some(4));
+        assert_eq!(missing(10, &[4, 8]), Some(10));
+        assert_eq!(missing(10, &[4, 6, 8, 8, 10]), None);
+        let at_the_end = Due { every: 0, last: 10 };
+        assert_eq!(at_the_end.first_missing(9, []), None);
+        assert_eq!(at_the_end.first_missing(10, [5]), Some(10));
+        assert_eq!(at_the_end.first_missing(10, [5, 10]), None);
+
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("metrics.csv");
+        let resume = Some(Resumed { step: 10, due: Some(due) });
+        for kept in [[4, 10], [8, 10], [4, 8]] {
+            fill(&mut Ledger::open(&path, &columns(), None).unwrap(), kept);
+            let error = Ledger::open(&path, &columns(), resume).unwrap_err().to_string();
+            assert!(error.contains("is missing") && error.contains("metrics.csv"), "{error}");
+        }
+        fill(&mut Ledger::open(&path, &columns(), None).unwrap(), [4, 8, 10]);
+        Ledger::open(&path, &columns(), resume).unwrap();
     }
 
     #[test]

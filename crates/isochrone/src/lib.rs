@@ -45,6 +45,8 @@ mod cache;
 
 mod pages;
 
+mod protobuf;
+
 pub mod data;
 
 pub mod tabular;
@@ -70,6 +72,8 @@ pub mod onnx;
 pub mod algorithms;
 
 pub mod ledger;
+
+mod events;
 
 pub mod train;
 

@@ -56,6 +56,7 @@ fn a_run_on_disk_leaves_the_bytes_of_the_run_in_memory() {
             "checkpoints/step-000000000015.safetensors",
             "checkpoints/step-000000000030.safetensors",
             "metrics.csv",
+            "metrics.jsonl",
             "model.safetensors",
             "provenance.toml",
         ] {

@@ -1,6 +1,6 @@
 //! A graph of ONNX operators, put together node by node.
 
-use super::protobuf::Message;
+use crate::protobuf::Message;
 
 /// Element types of ONNX tensors.
 const FLOAT: i64 = 1;

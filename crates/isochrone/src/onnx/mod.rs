@@ -6,7 +6,6 @@
 
 mod graph;
 mod networks;
-mod protobuf;
 
 use self::graph::{Attribute, OnnxGraph, TensorName};
 use self::networks::{FlatNumbers, HeadNode, Layers, Part};

@@ -10,6 +10,10 @@ pub const CHECKPOINTS: &str = "checkpoints";
 pub const METRICS: &str = "metrics.csv";
 /// Evaluations: likewise.
 pub const EVALUATION: &str = "evaluation.csv";
+/// Losses and evaluations as JSON, one object per row: likewise.
+pub const LINES: &str = "metrics.jsonl";
+/// The folder of TensorBoard's event files.
+pub const EVENTS: &str = "tb";
 /// Everything that depends on the clock.
 pub const TIMING: &str = "timing.csv";
 /// The distance and the policy, once the run is complete.

@@ -6,7 +6,9 @@
 //! checkpoints/       step-….safetensors, the newest few
 //! metrics.csv        functions of seed, data and config alone
 //! evaluation.csv     likewise
+//! metrics.jsonl      both, one JSON object per row
 //! timing.csv         everything that depends on the clock
+//! tb/                all of it for TensorBoard, and the map of the learned distance
 //! model.safetensors  the distance and the policy, once the run is complete
 //! ```
 //!
@@ -20,7 +22,9 @@ mod config;
 pub mod files;
 mod folder;
 mod front;
+mod journal;
 mod open;
+mod plane;
 mod presets;
 mod provenance;
 mod session;
@@ -31,6 +35,7 @@ pub use config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
 pub use folder::{Listed, Status, list, newest_snapshot, read_config};
 pub use front::{Fitted, Run, RunData};
 pub use open::{OpenRun, open_model};
+pub use plane::{Ends, PINWHEEL, Plane};
 pub use presets::{preset, tuned};
 pub use provenance::Conditions;
 pub use session::{Finished, Observer, Silent, execute};

@@ -6,8 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use super::config::RunConfig;
-use super::files::{CHECKPOINTS, EVALUATION, METRICS, MODEL, TIMING};
+use super::files::{CHECKPOINTS, MODEL};
 use super::folder::{self, final_snapshot};
+use super::journal::{Journal, Names, due};
+#[cfg(feature = "pictures")]
+use super::plane::Plane;
 use super::provenance::{Conditions, Provenance};
 use super::source::{Source, tasks};
 use super::tables::{evaluation_columns, evaluation_row};
@@ -17,8 +20,10 @@ use crate::engine::Hardware;
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, Success, check_distance, success};
 use crate::extraction::Extraction;
-use crate::ledger::Ledger;
+use crate::ledger::Due;
 use crate::model::Model;
+#[cfg(feature = "pictures")]
+use crate::report::pictures;
 use crate::simulate::Task;
 use crate::train::{Prepared, Trainer};
 
@@ -204,12 +209,6 @@ struct Session<'a> {
     success: Option<Success>,
 }
 
-struct Ledgers {
-    metrics: Ledger,
-    evaluation: Option<Ledger>,
-    timing: Ledger,
-}
-
 impl Session<'_> {
     /// What a checkpoint remembers of the config it belongs to.
     fn config_hash(&self) -> Result<String> {
@@ -251,46 +250,43 @@ impl Session<'_> {
         }
     }
 
-    fn open_ledgers(&self) -> Result<Ledgers> {
+    fn open_journal(&self) -> Result<Journal> {
         let step = self.trainer.step();
         let resume = (step > 0).then_some(step);
-        let open =
-            |name: &str, columns: &[String]| Ledger::open(&self.folder.join(name), columns, resume);
-        let evaluation = (!self.tasks.is_empty())
-            .then(|| open(EVALUATION, &evaluation_columns(self.source.groups())));
-        let timing = ["time/updates_per_second", "time/evaluation_seconds"].map(str::to_owned);
-        Ok(Ledgers {
-            metrics: open(METRICS, &self.trainer.metrics())?,
-            evaluation: evaluation.transpose()?,
-            timing: open(TIMING, &timing)?,
-        })
+        let evaluated = !self.tasks.is_empty() && self.trainer.model()?.has_policy();
+        let names = Names {
+            metrics: self.trainer.metrics(),
+            evaluation: evaluated.then(|| evaluation_columns(self.source.groups())),
+        };
+        Journal::open(self.folder, names, &self.config.train, resume)
     }
 
     fn run(&mut self, observer: &mut dyn Observer) -> Result<Finished> {
-        let mut ledgers = self.open_ledgers()?;
+        let mut journal = self.open_journal()?;
         let (settings, names) = (&self.config.train, self.trainer.metrics());
-        let due = |step: u64, every: u64| every > 0 && step.is_multiple_of(every);
+        let [logged, evaluated] = due(settings);
+        let saved = Due { every: settings.save_every, last: settings.steps };
         let mut since = (Instant::now(), self.trainer.step());
         while self.trainer.step() < settings.steps {
             self.trainer.updates(self.next_stop())?;
             let step = self.trainer.step();
             let last = step == settings.steps;
-            if due(step, settings.log_every) || last {
+            if logged.at(step) {
                 let row = self.trainer.row()?;
-                ledgers.metrics.append(step, &row)?;
+                journal.logged(step, &row)?;
                 observer.logged(step, &names, &row);
             }
             let mut seconds = f64::NAN;
-            if due(step, settings.evaluate_every) || last {
-                seconds = self.evaluate(&mut ledgers, observer)?;
+            if evaluated.at(step) {
+                seconds = self.evaluate(&mut journal, observer)?;
             }
             observer.updated(step, settings.steps);
             let signal = self.trainer.stops(observer.signal());
-            if due(step, settings.save_every) || last || signal.is_some() {
+            if saved.at(step) || signal.is_some() {
                 let rate = (step - since.1) as f64 / since.0.elapsed().as_secs_f64();
-                ledgers.timing.append(step, &[rate, seconds])?;
+                journal.timed(step, [rate, seconds])?;
                 since = (Instant::now(), step);
-                self.save(&ledgers)?;
+                self.save(&journal)?;
             }
             if let Some(signal) = signal.filter(|_| !last) {
                 return Err(Error::Interrupted(signal));
@@ -311,29 +307,39 @@ impl Session<'_> {
             .fold(settings.steps, |stop, every| stop.min(next(every)))
     }
 
-    /// Measures success in the world; how many seconds it took.
-    fn evaluate(&mut self, ledgers: &mut Ledgers, observer: &mut dyn Observer) -> Result<f64> {
-        let Some(ledger) = &mut ledgers.evaluation else { return Ok(f64::NAN) };
+    /// Measures success in the world and draws the map; how many seconds the measuring took.
+    fn evaluate(&mut self, journal: &mut Journal, observer: &mut dyn Observer) -> Result<f64> {
         let model = self.trainer.model()?;
+        #[cfg(feature = "pictures")]
+        self.draw(&model, journal)?;
         let since = Instant::now();
         let Some(measured) = measure(self.config, self.source, &self.tasks, &model)? else {
             return Ok(f64::NAN);
         };
         let row = evaluation_row(&measured, self.source.groups());
-        ledger.append(self.trainer.step(), &row)?;
+        journal.evaluated(self.trainer.step(), &row)?;
         observer.evaluated(self.trainer.step(), &measured);
         self.success = Some(measured);
         Ok(since.elapsed().as_secs_f64())
     }
 
+    /// Adds the map of the learned distance to TensorBoard's events, where states lie in a plane.
+    #[cfg(feature = "pictures")]
+    fn draw(&self, model: &Model, journal: &mut Journal) -> Result<()> {
+        let Some(plane) = Plane::of(self.source).filter(|_| model.has_distance()) else {
+            return Ok(());
+        };
+        let (distance, goal) = plane.overview(model)?;
+        let image = pictures::thumbnail(&distance, goal)?;
+        journal.events.image(self.trainer.step(), "evaluation/isochrones", &image)
+    }
+
     /// Tables first, then the checkpoint: a table is never behind it. A distance that has run away
     /// is not saved.
-    fn save(&self, ledgers: &Ledgers) -> Result<()> {
+    fn save(&self, journal: &Journal) -> Result<()> {
         let (model, step) = (self.trainer.model()?, self.trainer.step());
         check_distance(&model, &self.source.dataset, step, self.config.seed)?;
-        for ledger in [Some(&ledgers.metrics), ledgers.evaluation.as_ref(), Some(&ledgers.timing)] {
-            ledger.map_or(Ok(()), Ledger::sync)?;
-        }
+        journal.sync()?;
         let mut snapshot: Snapshot = self.trainer.snapshot()?;
         snapshot.facts.insert("kind".into(), "checkpoint".into());
         snapshot.facts.insert("data".into(), self.data.clone());

@@ -14,10 +14,11 @@ use crate::cases::{Case, cases};
 use crate::{finish, one_thread, trainer};
 
 const STEPS: u64 = 23;
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     "checkpoints/step-000000000023.safetensors",
     "model.safetensors",
     "metrics.csv",
+    "metrics.jsonl",
     "evaluation.csv",
 ];
 
@@ -80,18 +81,18 @@ fn finish_through(stops: &mut Stops, config: &RunConfig, source: &Source, folder
 }
 
 /// The final files of a run; one that is not there is empty.
-fn bytes(folder: &Path) -> [Vec<u8>; 4] {
+fn bytes(folder: &Path) -> [Vec<u8>; 5] {
     FILES.map(|name| std::fs::read(folder.join(name)).unwrap_or_default())
 }
 
 #[track_caller]
-fn assert_same(found: &Path, expected: &[Vec<u8>; 4], what: &str) {
+fn assert_same(found: &Path, expected: &[Vec<u8>; 5], what: &str) {
     for ((name, found), expected) in FILES.iter().zip(bytes(found)).zip(expected) {
         assert!(found == *expected, "{what}: `{name}` differs");
     }
 }
 
-fn reference(case: &Case, config: &RunConfig, folder: &Path) -> [Vec<u8>; 4] {
+fn reference(case: &Case, config: &RunConfig, folder: &Path) -> [Vec<u8>; 5] {
     finish(config, &case.source(), folder, &one_thread());
     let files = bytes(folder);
     let (last, filled) = files.split_last().unwrap();

@@ -9,13 +9,14 @@ mod finite;
 mod passes;
 mod square;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use isochrone::algorithms::Config;
 use isochrone::data::Dataset;
 use isochrone::engine::Threads;
 use isochrone::ledger;
-use isochrone::run::{self, Conditions, RunConfig, Silent, Source, execute};
+use isochrone::run::{self, Conditions, RunConfig, Silent, Source, compare, execute};
 use isochrone::train::{Prepared, Trainer};
 use tempfile::TempDir;
 
@@ -90,4 +91,31 @@ fn every_declared_metric_is_a_column_and_is_filled_while_its_pass_is_active() {
             assert!(filled, "{}: `{name}` is always empty", case.name);
         }
     }
+}
+
+#[test]
+fn the_page_of_metrics_explains_every_metric_and_no_other() {
+    let page = include_str!("../../../../docs/metrics.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let explained: BTreeSet<&str> = rows.filter(|name| !name.contains('.')).collect();
+    let folder = TempDir::new().unwrap();
+    let mut logged = BTreeSet::new();
+    for (index, case) in cases().iter().enumerate() {
+        let place = folder.path().join(format!("{index}"));
+        finish(&case.config(&[]), &case.source(), &place, &one_thread());
+        for name in ["metrics.csv", "evaluation.csv", "timing.csv"] {
+            let table = ledger::read(&place.join(name));
+            // Without actions there is no world to evaluate in.
+            let columns = table.map_or(Vec::new(), |table| table.columns);
+            assert!(!columns.is_empty() || name == "evaluation.csv", "{}: {name}", case.name);
+            logged.extend(columns.into_iter().skip(1));
+        }
+    }
+    // The square has no numbered tasks.
+    logged.extend(compare::measures().into_iter().filter_map(|name| {
+        let steps = name.ends_with("_steps").then(|| format!("evaluation/{name}"));
+        name.contains("task_").then(|| steps.unwrap_or(format!("evaluation/{name}_success")))
+    }));
+    let logged: BTreeSet<&str> = logged.iter().map(String::as_str).collect();
+    assert_eq!(explained, logged);
 }

@@ -1,11 +1,11 @@
 //! ONNX files pass ONNX's own checker and answer in ONNX Runtime as our models do.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use isochrone::onnx::export;
 
 use crate::models::models;
-use crate::questions::{Questions, succeeds};
+use crate::questions::{Questions, python_with};
 
 /// Checks every ONNX file of a folder and answers its questions, all at once and one row alone.
 const ASK: &str = "
@@ -29,23 +29,9 @@ for path in glob.glob(sys.argv[2] + '/*.onnx'):
     numpy.savez(path.replace('.onnx', '.npz'), **answers)
 ";
 
-/// A Python with ONNX Runtime: a virtual environment that is made once, from PyPI.
-fn runtime() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("onnx");
-    let python = folder.join("bin/python");
-    let ready = || succeeds(&python, &["-c", "import numpy, onnx, onnxruntime"]);
-    if ready() {
-        return Some(python);
-    }
-    let words = ["-m", "venv", "--clear", folder.to_str()?];
-    let install = ["-m", "pip", "install", "--quiet", "--retries", "1", "onnx", "onnxruntime"];
-    let made = succeeds(Path::new("python3"), &words) && succeeds(&python, &install) && ready();
-    made.then_some(python)
-}
-
 #[test]
 fn onnx_runtime_answers_as_the_model_does_for_every_form_and_law() {
-    let Some(python) = runtime() else {
+    let Some(python) = python_with(&["onnx", "onnxruntime"]) else {
         eprintln!("skipped: no python3, or onnx and onnxruntime cannot be installed from PyPI");
         return;
     };

@@ -1,6 +1,6 @@
 //! Questions that Python answers about saved models, and a comparison with our own answers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use isochrone::Model;
@@ -55,6 +55,20 @@ impl Questions {
             assert_near(&format!("{name}: action"), &actions, &expected);
         }
     }
+}
+
+/// A Python with these packages: a virtual environment that is made once, from PyPI.
+pub fn python_with(packages: &[&str]) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(packages[0]);
+    let python = folder.join("bin/python");
+    let ready = || succeeds(&python, &["-c", &format!("import {}", packages.join(", "))]);
+    if ready() {
+        return Some(python);
+    }
+    let words = ["-m", "venv", "--clear", folder.to_str()?];
+    let install = [&["-m", "pip", "install", "--quiet", "--retries", "1"], packages].concat();
+    let made = succeeds(Path::new("python3"), &words) && succeeds(&python, &install) && ready();
+    made.then_some(python)
 }
 
 /// Whether a command can be run and succeeds.

@@ -8,7 +8,7 @@
 
 use super::super::{DistanceField, Isochrones, contour};
 use super::axes::{self, Frame, TICK_SIZE};
-use super::drawing::{Align, Drawing, GREY, PagePoint, TEXT, WHITE};
+use super::drawing::{Align, Drawing, GREY, Ink, PagePoint, TEXT, WHITE};
 use super::{colour, font, geometry};
 
 /// The most bands.
@@ -49,6 +49,11 @@ impl ColourScale {
         let step = axes::round_step(farthest, BANDS);
         let count = ((farthest / step - 1e-6).ceil() as usize).max(1);
         Self { step, count, open: largest > step * count as f64 * (1.0 + 1e-6) }
+    }
+
+    /// The colour of a distance.
+    pub(super) fn ink(&self, steps: f64) -> Ink {
+        colour::band(((steps / self.step) as usize).min(self.count - 1), self.count)
     }
 
     fn label(&self, index: usize) -> String {

@@ -21,11 +21,13 @@ mod raster;
 mod remaining;
 mod routes;
 mod svg;
+mod thumbnail;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use self::drawing::Drawing;
+pub(crate) use self::thumbnail::thumbnail;
 use super::{CalibrationChart, Comparison, Coverage, Curves, Isochrones, Remaining, Routes};
 use crate::Result;
 use crate::checkpoint::write_whole;

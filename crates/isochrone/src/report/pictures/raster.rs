@@ -23,14 +23,18 @@ struct Sheet {
 
 /// The PNG file of a drawing.
 pub(super) fn file(drawing: &Drawing) -> Result<Vec<u8>> {
-    let (width, height) = (drawing.width * SCALE, drawing.height * SCALE);
+    encode(drawing.width * SCALE, drawing.height * SCALE, &paint(drawing).pixels)
+}
+
+/// The PNG file of pixels of three bytes each, row after row from the top.
+pub(super) fn encode(width: u32, height: u32, pixels: &[u8]) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
     let refused = |error: png::EncodingError| Error::input(format!("cannot encode a png: {error}"));
     let mut writer = encoder.write_header().map_err(refused)?;
-    writer.write_image_data(&paint(drawing).pixels).map_err(refused)?;
+    writer.write_image_data(pixels).map_err(refused)?;
     writer.finish().map_err(refused)?;
     Ok(bytes)
 }
