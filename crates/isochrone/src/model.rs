@@ -11,6 +11,8 @@ mod shape;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use self::blocks::{BLOCK, in_blocks};
 use self::reference::ReferenceStates;
 pub use self::shape::ModelShape;
@@ -313,6 +315,17 @@ impl Model {
             };
             Ok(nats.into_iter().map(|d| self.in_steps(d)).collect())
         })
+    }
+
+    /// The steps from every state of `from` to every state of `to`, row after row.
+    ///
+    /// # Errors
+    /// Values that are not whole rows; a model without a distance.
+    pub fn pairwise_steps(&self, from: &[f32], to: &[f32]) -> Result<Vec<f32>> {
+        let [from, to] = [self.embed(from)?, self.embed(to)?];
+        let mut distances = self.pairwise(&from, &to);
+        distances.par_iter_mut().with_min_len(PAIRS).for_each(|d| *d = self.in_steps(*d));
+        Ok(distances)
     }
 
     /// The distance in nats from each (state, action) to the goal of its row, or to the one goal.

@@ -381,7 +381,11 @@ fn last_rows(terminals: &[bool], valid: &[bool]) -> Result<Vec<bool>> {
     Ok(ends)
 }
 
-fn lengths(ends: &[bool]) -> Result<Vec<usize>> {
+/// The rows of each trajectory, from `terminals`: true on the last row of each.
+///
+/// # Errors
+/// The last row does not end a trajectory.
+pub fn lengths(ends: &[bool]) -> Result<Vec<usize>> {
     if ends.last() == Some(&false) {
         let last = ends.len() - 1;
         let Some(before) = ends.iter().rposition(|&end| end) else {

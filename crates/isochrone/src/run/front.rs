@@ -72,7 +72,7 @@ impl From<Source> for RunData {
 #[must_use = "a run learns nothing until `fit` is called"]
 pub struct Run {
     data: RunData,
-    algorithm: Option<String>,
+    settings: Vec<String>,
     changes: Vec<Change>,
     folder: Option<PathBuf>,
     threads: Option<usize>,
@@ -107,7 +107,8 @@ impl Run {
     /// A run that learns from `data`: the path of a file, the name of a world, or a [`Dataset`].
     pub fn on(data: impl Into<RunData>) -> Self {
         let (data, device) = (data.into(), Device::Cpu);
-        Self { data, algorithm: None, changes: Vec::new(), folder: None, threads: None, device }
+        let (settings, changes) = (Vec::new(), Vec::new());
+        Self { data, settings, changes, folder: None, threads: None, device }
     }
 
     /// Learns with exactly these choices, such as `cmd1::Config::default()`.
@@ -117,8 +118,14 @@ impl Run {
     }
 
     /// Learns with the learner of this name and, in a world, the settings tuned to both.
-    pub fn algorithm(mut self, name: &str) -> Self {
-        self.algorithm = Some(name.to_owned());
+    pub fn algorithm(self, name: &str) -> Self {
+        self.setting("algorithm.name", name)
+    }
+
+    /// Sets one key of the config, as `--set key=value` of the command does: numbers, texts and
+    /// lists are those of JSON.
+    pub fn setting(mut self, key: &str, value: impl Into<serde_json::Value>) -> Self {
+        self.settings.push(format!("{key}={}", value.into()));
         self
     }
 
@@ -181,8 +188,8 @@ impl Run {
     /// # Errors
     /// As [`Run::fit`]; [`Error::Interrupted`](crate::Error::Interrupted) where the observer asks to stop.
     pub fn fit_watched(self, observer: &mut dyn Observer) -> Result<Fitted> {
-        let Self { data, algorithm, changes, folder, threads, device } = self;
-        let (config, source) = resolve(data, algorithm.as_deref(), changes)?;
+        let Self { data, settings, changes, folder, threads, device } = self;
+        let (config, source) = resolve(data, settings, changes)?;
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.unwrap_or_else(cores);
         let (hardware, note) = Hardware::choose(device, Threads::new(threads)?)?;
@@ -201,16 +208,14 @@ impl Run {
 /// The config of a run and the data it names or was given.
 fn resolve(
     data: RunData,
-    algorithm: Option<&str>,
+    mut settings: Vec<String>,
     changes: Vec<Change>,
 ) -> Result<(RunConfig, Source)> {
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let name = match &data {
-        RunData::Named(name) => name,
+        RunData::Named(name) => name.as_str(),
         RunData::Given(_) => DataConfig::GIVEN,
     };
-    let mut settings = vec![format!("data.source={}", quoted(name))];
-    settings.extend(algorithm.map(|name| format!("algorithm.name={}", quoted(name))));
+    settings.insert(0, format!("data.source={}", serde_json::Value::from(name)));
     let mut config = tuned(&settings)?;
     changes.into_iter().for_each(|change| change(&mut config));
     config.check()?;

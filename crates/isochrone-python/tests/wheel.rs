@@ -1,0 +1,127 @@
+//! The wheel: built by maturin, installed in a virtual environment, tested there with pytest.
+//!
+//! The environment is made under the target folder and kept as long as the requirements and the
+//! interpreter stay the same. Where Python, pip or the network is missing, a line says so.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// No wheel is larger than this.
+const LARGEST: u64 = 15_000_000;
+
+fn here() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A folder of this test that outlives it.
+fn kept(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("python").join(name)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What a command prints; where it fails, the last line of its errors.
+fn run(command: &mut Command) -> Result<String, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let Output { status, stdout, stderr } =
+        command.output().map_err(|error| format!("{name}: {error}"))?;
+    if status.success() {
+        return Ok(text(&stdout));
+    }
+    let told = text(&stderr);
+    let last = told.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no reason given");
+    Err(format!("{name}: {last}"))
+}
+
+/// A virtual environment with everything in `requirements`, made where there is none that fits.
+fn environment(name: &str, requirements: &str) -> Result<PathBuf, String> {
+    let version = run(Command::new("python3").args(["-c", "import sys; print(sys.version)"]))?;
+    let (folder, wanted) = (kept(name), format!("{version}{requirements}"));
+    let (python, stamp) = (folder.join("bin/python"), folder.join("made-of.txt"));
+    if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) && python.exists() {
+        return Ok(python);
+    }
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let list = folder.join("requirements.txt");
+    std::fs::write(&list, requirements).unwrap();
+    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "-r"]).arg(&list))?;
+    std::fs::write(&stamp, wanted).unwrap();
+    Ok(python)
+}
+
+fn requirements() -> String {
+    std::fs::read_to_string(here().join("tests/requirements.txt")).unwrap()
+}
+
+/// A cargo that finds everything as this test's own build left it: maturin describes the interpreter
+/// in variables, which make no difference to the stable ABI but would build PyO3 again, twice per test.
+fn cargo() -> PathBuf {
+    const VARIABLES: &str =
+        "PYO3_CONFIG_FILE PYO3_PYTHON PYO3_ENVIRONMENT_SIGNATURE PYO3_BUILD_EXTENSION_MODULE";
+    let script = kept("cargo");
+    let text = format!("#!/bin/sh\nunset {VARIABLES}\nexec '{}' \"$@\"\n", env!("CARGO"));
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    script
+}
+
+/// Builds the wheel as a user would, in the target folder of this build.
+fn wheel(python: &Path) -> Result<PathBuf, String> {
+    let folder = kept("wheels");
+    std::fs::remove_dir_all(&folder).ok();
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let built = Command::new(python)
+        .args(["-m", "maturin", "build", "--release", "--interpreter"])
+        .args([python, Path::new("--out"), &folder, Path::new("--target-dir"), target])
+        .current_dir(here())
+        .env("CARGO", cargo())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let told = text(&built.stderr);
+    // Crates that only other platforms need may be missing without a network.
+    if told.contains("Cargo metadata failed") {
+        return Err("maturin: cargo cannot fetch the list of all crates".into());
+    }
+    assert!(built.status.success(), "{told}");
+    let mut files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let (found, others) = (files.next().unwrap(), files.count());
+    assert_eq!(others, 0, "more than one wheel");
+    Ok(found)
+}
+
+fn install(python: &Path, wheel: &Path) -> Result<(), String> {
+    let words = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
+    run(Command::new(python).args(words).arg(wheel)).map(drop)
+}
+
+#[test]
+fn the_wheel_passes_its_tests_in_python() {
+    let ready = environment("venv", &requirements()).and_then(|python| {
+        let wheel = wheel(&python)?;
+        install(&python, &wheel)?;
+        Ok((python, wheel))
+    });
+    let (python, wheel) = match ready {
+        Ok(ready) => ready,
+        Err(reason) => return eprintln!("skipped: {reason}"),
+    };
+    let size = std::fs::metadata(&wheel).unwrap().len();
+    assert!(size < LARGEST, "{} has {size} bytes", wheel.display());
+    let name = wheel.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(name.contains("-cp310-abi3-"), "{name} is not of the stable ABI from 3.10 on");
+    let tested = Command::new(&python)
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error::pytest.PytestWarning"])
+        .arg(here().join("tests"))
+        .env("WHEEL", &wheel)
+        .env("MYPY_CACHE_DIR", kept("mypy"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .current_dir(kept(""))
+        .output()
+        .unwrap();
+    assert!(tested.status.success(), "{}\n{}", text(&tested.stdout), text(&tested.stderr));
+}
