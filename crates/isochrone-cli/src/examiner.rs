@@ -14,7 +14,7 @@ use isochrone::run::{self, RecordedWorld, RunConfig, Source};
 use isochrone::simulate::referee::Columns;
 use isochrone::simulate::{Outcome, Paths, Referee, Task};
 use isochrone::tabular::steps;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Goals that the referee solves, and starts for each.
 const GOALS: usize = 24;
@@ -25,7 +25,7 @@ const GREEDY_REACH: f32 = 4.0;
 const GREEDY_MOVES: usize = 1_000;
 
 /// Who steers the episodes of an evaluation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Steering {
     /// The policy alone

@@ -11,6 +11,7 @@ mod evaluate;
 mod evaluation;
 mod exact;
 mod examiner;
+mod explore;
 mod export;
 mod flags;
 mod generate;
@@ -53,6 +54,7 @@ enum Command {
     Query(query::Query),
     Act(act::Act),
     Score(score::Score),
+    Explore(explore::Explore),
     Export(export::Export),
     Audit(audit::Audit),
     Exact(exact::Exact),
@@ -85,6 +87,7 @@ fn run(command: &Command, threads: usize) -> isochrone::Result<()> {
         Command::Query(arguments) => query::run(arguments),
         Command::Act(arguments) => act::run(arguments),
         Command::Score(arguments) => score::run(arguments),
+        Command::Explore(arguments) => explore::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),
         Command::Exact(arguments) => exact::run(arguments),

@@ -8,7 +8,7 @@ use isochrone::report::pictures;
 use isochrone::run::{Ends, OpenRun, Plane, Source};
 use isochrone::simulate::Referee;
 use isochrone::{Error, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::flags::Nodes;
 use crate::opened::{data_of, open_run};
@@ -43,7 +43,7 @@ pub struct Plan {
 }
 
 /// How a path is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Planner {
     /// The shortest path along recorded steps
@@ -54,7 +54,7 @@ pub enum Planner {
 
 /// What a plan prints.
 #[derive(Serialize)]
-struct Report {
+pub struct Report {
     run: PathBuf,
     planner: Planner,
     start: End,
@@ -118,41 +118,70 @@ fn plan(arguments: &Plan) -> Result<Report> {
     let start = coordinates("start", &arguments.start, size)?;
     let goal = coordinates("goal", &arguments.goal, size)?;
     let source = data_of(&opened)?;
-    let (start, start_filled) = completed(start, &source.dataset)?;
-    let (goal, goal_filled) = completed(goal, &source.dataset)?;
+    let ends = [completed(start, &source.dataset)?, completed(goal, &source.dataset)?];
     let graph = opened.config.graph(model, &source.dataset)?;
+    let (start, goal) = (&ends[0].0, &ends[1].0);
     let path = match arguments.planner {
-        Planner::Graph => graph.path(&start, &goal)?,
-        Planner::Greedy => examiner::greedy(model, &source, &graph)?.path(&start, &goal)?,
-    };
-    let left = model.steps(&path.states.concat(), &goal)?;
-    let families = source.world.as_ref();
-    let borrow = |&trajectory: &usize| Borrowed {
-        trajectory,
-        family: families
-            .map(|world| world.family_names[usize::from(world.families[trajectory])].clone()),
+        Planner::Graph => graph.path(start, goal)?,
+        Planner::Greedy => examiner::greedy(model, &source, &graph)?.path(start, goal)?,
     };
     let pictures =
-        if arguments.no_pictures { Vec::new() } else { draw(&opened, &source, &path, &goal)? };
-    Ok(Report {
-        run: opened.folder,
-        planner: arguments.planner,
-        start: End::new(start, path.novelty.start, start_filled),
-        goal: End::new(goal, path.novelty.goal, goal_filled),
-        left,
-        borrowed: path.trajectories.iter().map(borrow).collect(),
-        doubts: Doubts::of(&path, &source.dataset, &model.places())?,
-        path,
-        pictures,
-    })
+        if arguments.no_pictures { Vec::new() } else { draw(&opened, &source, &path, goal)? };
+    let report = Report::new(&opened, &source, arguments.planner, ends, path)?;
+    Ok(Report { pictures, ..report })
+}
+
+impl Report {
+    /// What there is to say about `path`, found by `planner` between two ends.
+    ///
+    /// # Errors
+    /// A learned distance that cannot be asked.
+    pub fn new(
+        opened: &OpenRun,
+        source: &Source,
+        planner: Planner,
+        [start, goal]: [Completed; 2],
+        path: Path,
+    ) -> Result<Self> {
+        let model = &opened.model;
+        let left = model.steps(&path.states.concat(), &goal.0)?;
+        let families = source.world.as_ref();
+        let borrow = |&trajectory: &usize| Borrowed {
+            trajectory,
+            family: families
+                .map(|world| world.family_names[usize::from(world.families[trajectory])].clone()),
+        };
+        Ok(Self {
+            run: opened.folder.clone(),
+            planner,
+            start: End::new(start.0, path.novelty.start, start.1),
+            goal: End::new(goal.0, path.novelty.goal, goal.1),
+            left,
+            borrowed: path.trajectories.iter().map(borrow).collect(),
+            doubts: Doubts::of(&path, &source.dataset, &model.places())?,
+            path,
+            pictures: Vec::new(),
+        })
+    }
+
+    /// What speaks against following the plan, a sentence each.
+    pub fn cautions(&self) -> Vec<String> {
+        cautions(&self.doubts, &self.path)
+    }
 }
 
 /// How many leading values of a state are enough to name it: its place.
 const PLACE: usize = 2;
 
-/// A whole state from its first values, and how many were given if some were missing: the others are
-/// those of the data state that is nearest in the given ones.
-fn completed(mut state: Vec<f32>, dataset: &Dataset) -> Result<(Vec<f32>, Option<usize>)> {
+/// A whole state, and how many of its values were given if some were missing.
+pub type Completed = (Vec<f32>, Option<usize>);
+
+/// A whole state from its first values: the others are those of the data state that is nearest in the
+/// given ones.
+///
+/// # Errors
+/// The data can no longer be read.
+pub fn completed(mut state: Vec<f32>, dataset: &Dataset) -> Result<Completed> {
     let given = state.len();
     if given == dataset.state_size() {
         return Ok((state, None));
@@ -178,8 +207,7 @@ fn coordinates(name: &str, text: &str, size: usize) -> Result<Vec<f32>> {
         ))
         .hint(format!("write `--{name} {example}`")));
     };
-    let leading = PLACE..size;
-    if numbers.len() != size && !leading.contains(&numbers.len()) {
+    if !names_a_state(numbers.len(), size) {
         return Err(Error::input(format!(
             "`--{name}` has `{}` values, states of the run have `{size}`",
             numbers.len()
@@ -187,6 +215,11 @@ fn coordinates(name: &str, text: &str, size: usize) -> Result<Vec<f32>> {
         .hint(format!("write `--{name} {example}`")));
     }
     Ok(numbers)
+}
+
+/// Whether so many values are a state of `size` values, or enough to name one.
+pub fn names_a_state(given: usize, size: usize) -> bool {
+    given == size || (PLACE..size).contains(&given)
 }
 
 /// Draws the path over the distance; nothing unless states have two values.
@@ -231,7 +264,7 @@ fn tell(report: &Report) -> Result<()> {
             say(&format!("          {state:width$}  {left:6.1} steps left"))?;
         }
     }
-    for doubt in cautions(&report.doubts, path) {
+    for doubt in report.cautions() {
         say(&format!("caution   {doubt}"))?;
     }
     for line in meanings(report) {

@@ -51,11 +51,15 @@ pub struct Model {
     threads: Threads,
 }
 
-/// The flat arrays of a model, in the order of its file.
-pub(crate) struct ModelNumbers<'a> {
-    pub(crate) distance: Option<&'a [f32]>,
-    pub(crate) policy: Option<&'a [f32]>,
-    pub(crate) stored_actions: &'a [f32],
+/// The flat arrays of a model, as its file has them.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelNumbers<'a> {
+    /// The networks of the distance, where one was learned.
+    pub distance: Option<&'a [f32]>,
+    /// The networks of the policy, likewise.
+    pub policy: Option<&'a [f32]>,
+    /// The stored actions, row after row; empty where none are needed.
+    pub stored_actions: &'a [f32],
 }
 
 /// States in latent coordinates: embed once, compare often.
@@ -70,6 +74,11 @@ impl Embedded {
     /// How many states.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// The latent rows, once for every copy of the distance.
+    pub fn copies(&self) -> &[Embedding] {
+        &self.copies
     }
 }
 
@@ -130,7 +139,7 @@ impl Model {
     }
 
     /// The flat arrays of its file.
-    pub(crate) fn numbers(&self) -> ModelNumbers<'_> {
+    pub fn numbers(&self) -> ModelNumbers<'_> {
         ModelNumbers {
             distance: self.distance.as_ref().map(|(_, numbers)| &**numbers),
             policy: self.policy.as_ref().map(|(_, numbers)| &**numbers),

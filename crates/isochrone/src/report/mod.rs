@@ -7,6 +7,7 @@
 mod contour;
 mod coverage;
 mod field;
+mod grid;
 mod holes;
 mod input;
 #[cfg(feature = "pictures")]
@@ -16,6 +17,7 @@ mod routes;
 
 pub use coverage::Coverage;
 pub use field::DistanceField;
+pub use grid::{Grid, natural_axes};
 pub use input::{
     CalibrationChart, CalibrationPanel, Comparison, Curves, Families, Isochrones, Panel, Reference,
     Series, Spread, Summary, Trend,

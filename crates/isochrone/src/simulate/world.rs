@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::course::{Body, Course};
+use super::maze::{CELL_SIDE, Maze, Place};
 use super::{AntMaze, Environment, Pinwheel, PointMaze, Roads, pinwheel, roads};
 use crate::error::{Error, Result};
 use crate::spelling::changes;
@@ -58,6 +59,32 @@ impl World {
                 Body::Point => Box::new(PointMaze::new(course)),
                 Body::Ant => Box::new(AntMaze::new(course)),
             },
+        }
+    }
+
+    /// The walls of a maze as rectangles: least x, least y, greatest x, greatest y. Empty elsewhere.
+    pub fn walls(self) -> Vec<[f64; 4]> {
+        let Self::Maze(course) = self else { return Vec::new() };
+        let half = 0.5 * CELL_SIDE;
+        let wall = |cell| {
+            let [x, y] = Maze::centre(cell);
+            [x - half, y - half, x + half, y + half]
+        };
+        Maze::new(course.map).walls().map(wall).collect()
+    }
+
+    /// Whether a body can stand at `place`: outside the walls of a maze, inside the corridors of a
+    /// pinwheel.
+    pub fn is_free(self, place: Place) -> bool {
+        match self {
+            Self::Pinwheel | Self::PinwheelShortcut => pinwheel::inside(place),
+            Self::Roads => true,
+            Self::Maze(course) => {
+                let maze = Maze::new(course.map);
+                let half = 0.5 * CELL_SIDE;
+                let holds = |centre: Place| (0..2).all(|at| (place[at] - centre[at]).abs() <= half);
+                maze.free().into_iter().map(Maze::centre).any(holds)
+            }
         }
     }
 
@@ -123,6 +150,18 @@ mod tests {
             assert_eq!(world.name().parse::<World>().unwrap(), world);
             assert_eq!(serde_json::to_string(&world).unwrap(), format!("\"{world}\""));
         }
+    }
+
+    #[test]
+    fn a_body_stands_outside_walls_and_inside_corridors() {
+        let maze: World = "pointmaze-medium-navigate".parse().unwrap();
+        let walls = maze.walls();
+        assert!(
+            maze.is_free([0.0, 0.0]) && !maze.is_free([-4.0, 0.0]) && !maze.is_free([-99.0, 0.0])
+        );
+        assert!(walls.contains(&[-6.0, -2.0, -2.0, 2.0]), "{walls:?}");
+        assert!(World::Pinwheel.is_free([0.2, 0.1]) && !World::Pinwheel.is_free([0.5, 0.5]));
+        assert!(World::Roads.is_free([1e9, 0.0]) && World::Roads.walls().is_empty());
     }
 
     #[test]

@@ -7,4 +7,5 @@ mod loader;
 mod logs;
 mod models;
 mod onnx;
+mod page;
 mod questions;

@@ -1,0 +1,437 @@
+//! The JSON API: what may be asked and how it is answered; docs/api.md describes it.
+
+use std::sync::Arc;
+
+use isochrone::evaluate::{Audit, against_elapsed};
+use isochrone::report::Grid;
+use isochrone::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::desk::{Clerk, Unanswered};
+use super::http::Answer;
+use super::sent;
+use super::subject::{Loaded, Subject};
+use crate::examiner::Steering;
+use crate::plan::{self, Planner};
+use crate::wording;
+
+/// Pairs that one question may ask about.
+const MOST_PAIRS: usize = 1_000_000;
+/// Episodes of one question.
+const MOST_EPISODES: usize = 1_000;
+/// Triples of an audit.
+const TRIPLES: u64 = 1_000_000;
+/// Points of a calibration plot.
+const POINTS: usize = 1_500;
+
+/// The runs that can be asked.
+pub struct Api {
+    /// One or two.
+    pub subjects: Vec<Arc<Subject>>,
+}
+
+/// An answer in JSON, or why there is none.
+type Said = std::result::Result<String, Answer>;
+
+/// Steps, in a list or in a table.
+#[derive(Serialize)]
+struct Steps<T> {
+    steps: T,
+}
+
+#[derive(Serialize)]
+struct Actions<'a> {
+    actions: Vec<&'a [f32]>,
+}
+
+/// What `isochrone plan --json` prints, and what speaks against following the path.
+#[derive(Serialize)]
+struct Planned {
+    #[serde(flatten)]
+    report: plan::Report,
+    cautions: Vec<String>,
+}
+
+/// A question about states.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pairs {
+    #[serde(default)]
+    run: usize,
+    from: Vec<Vec<f32>>,
+    to: Vec<Vec<f32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Acts {
+    #[serde(default)]
+    run: usize,
+    observations: Vec<Vec<f32>>,
+    goals: Vec<Vec<f32>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ends {
+    #[serde(default)]
+    run: usize,
+    start: Vec<f32>,
+    goal: Vec<f32>,
+    #[serde(default = "graph")]
+    planner: Planner,
+}
+
+fn graph() -> Planner {
+    Planner::Graph
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exact {
+    #[serde(default)]
+    run: usize,
+    goal: Vec<f32>,
+    axes: [usize; 2],
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Episodes {
+    #[serde(default)]
+    run: usize,
+    start: Vec<f32>,
+    goal: Vec<f32>,
+    #[serde(default = "policy")]
+    control: Steering,
+    #[serde(default = "one")]
+    episodes: usize,
+    #[serde(default)]
+    seed: u64,
+}
+
+fn policy() -> Steering {
+    Steering::Policy
+}
+
+fn one() -> usize {
+    1
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfRun {
+    #[serde(default)]
+    run: usize,
+}
+
+impl Api {
+    /// The methods that `path` takes; none where nothing is there.
+    pub fn method(path: &str) -> Option<&'static str> {
+        match path {
+            "/api/runs" | "/api/map" | "/api/model" | "/api/trajectories" | "/api/curves" => {
+                Some("GET")
+            }
+            "/api/steps" | "/api/pairwise" | "/api/act" | "/api/plan" | "/api/exact"
+            | "/api/audit" | "/api/calibration" | "/api/rollout" => Some("POST"),
+            _ => None,
+        }
+    }
+
+    /// Answers a question to a path that [`Api::method`] knows.
+    pub fn answer(&self, path: &str, query: &str, body: &[u8]) -> Said {
+        match path {
+            "/api/runs" => Ok(self.runs()),
+            "/api/map" => self.map(query),
+            "/api/trajectories" => {
+                let (loaded, axes) = self.asked_axes(query)?;
+                told(sent::trajectories(&loaded, axes))
+            }
+            "/api/model" => {
+                Ok(sent::model(&*self.loaded(number(query, "run")?.unwrap_or(0))?).to_string())
+            }
+            "/api/curves" => {
+                let subject = self.subject(number(query, "run")?.unwrap_or(0))?;
+                told(sent::curves(&subject.folder))
+            }
+            "/api/steps" => self.steps(&read(body)?),
+            "/api/pairwise" => self.pairwise(&read(body)?),
+            "/api/act" => self.act(&read(body)?),
+            "/api/plan" => self.plan(read(body)?),
+            "/api/exact" => self.exact(read(body)?),
+            "/api/rollout" => self.rollout(read(body)?),
+            "/api/audit" => {
+                let run = read::<OfRun>(body)?.run;
+                ask(&*self.loaded(run)?, audited)
+            }
+            _ => {
+                let run = read::<OfRun>(body)?.run;
+                ask(&*self.loaded(run)?, calibrated)
+            }
+        }
+    }
+
+    /// Every run, described.
+    fn runs(&self) -> String {
+        let subjects = self.subjects.iter().enumerate();
+        let runs: Vec<_> = subjects.map(|(run, one)| one.description(run)).collect();
+        json!({ "runs": runs }).to_string()
+    }
+
+    fn subject(&self, run: usize) -> std::result::Result<&Arc<Subject>, Answer> {
+        let count = self.subjects.len();
+        self.subjects.get(run).ok_or_else(|| {
+            Answer::refusal(404, format!("no run `{run}`, there are {count}, counted from 0"))
+        })
+    }
+
+    fn loaded(&self, run: usize) -> std::result::Result<Arc<Loaded>, Answer> {
+        self.subject(run)?.loaded().map_err(|reason| Answer::refusal(409, reason))
+    }
+
+    fn asked_axes(&self, query: &str) -> std::result::Result<(Arc<Loaded>, [usize; 2]), Answer> {
+        let loaded = self.loaded(number(query, "run")?.unwrap_or(0))?;
+        let [x, y] = loaded.axes;
+        let axes = [number(query, "x")?.unwrap_or(x), number(query, "y")?.unwrap_or(y)];
+        Ok((loaded, axes))
+    }
+
+    fn map(&self, query: &str) -> Said {
+        let (loaded, axes) = self.asked_axes(query)?;
+        if axes == loaded.axes {
+            return loaded.first_map().map_err(|reason| Answer::refusal(400, reason));
+        }
+        told(sent::map(&loaded, axes, sent::FLOATS))
+    }
+
+    fn steps(&self, asked: &Pairs) -> Said {
+        let loaded = self.loaded(asked.run)?;
+        let model = &loaded.opened.model;
+        let size = model.shape().state_size;
+        let (from, to) = (rows("from", &asked.from, size)?, rows("to", &asked.to, size)?);
+        let steps = model.steps(&from, &to).map_err(|error| refused(&error))?;
+        text(&Steps { steps })
+    }
+
+    fn pairwise(&self, asked: &Pairs) -> Said {
+        let loaded = self.loaded(asked.run)?;
+        let model = &loaded.opened.model;
+        let size = model.shape().state_size;
+        let (from, to) = (rows("from", &asked.from, size)?, rows("to", &asked.to, size)?);
+        if asked.from.len().saturating_mul(asked.to.len()) > MOST_PAIRS {
+            return Err(Answer::refusal(413, format!("at most {MOST_PAIRS} pairs at a time")));
+        }
+        let embed = |states: &[f32]| model.embed(states).map_err(|error| refused(&error));
+        let nats = model.pairwise(&embed(&from)?, &embed(&to)?);
+        let steps: Vec<f32> = nats.into_iter().map(|distance| model.in_steps(distance)).collect();
+        let steps: Vec<&[f32]> = steps.chunks(asked.to.len().max(1)).collect();
+        text(&Steps { steps })
+    }
+
+    fn act(&self, asked: &Acts) -> Said {
+        let loaded = self.loaded(asked.run)?;
+        let model = &loaded.opened.model;
+        let size = model.shape().state_size;
+        let observations = rows("observations", &asked.observations, size)?;
+        let goals = rows("goals", &asked.goals, size)?;
+        let actions = model.act(&observations, &goals).map_err(|error| refused(&error))?;
+        let actions: Vec<&[f32]> = actions.chunks(model.shape().action_size.max(1)).collect();
+        text(&Actions { actions })
+    }
+
+    fn plan(&self, asked: Ends) -> Said {
+        let loaded = self.loaded(asked.run)?;
+        let size = loaded.opened.model.shape().state_size;
+        for (name, state) in [("start", &asked.start), ("goal", &asked.goal)] {
+            named(name, state, size)?;
+        }
+        ask(&loaded, move |clerk| {
+            let source = &clerk.data.source;
+            let ends = [
+                plan::completed(asked.start, &source.dataset)?,
+                plan::completed(asked.goal, &source.dataset)?,
+            ];
+            let path = clerk.path(asked.planner, &ends[0].0, &ends[1].0)?;
+            let report = plan::Report::new(clerk.opened, source, asked.planner, ends, path)?;
+            let cautions = report.cautions();
+            Ok(Planned { report, cautions })
+        })
+    }
+
+    fn exact(&self, asked: Exact) -> Said {
+        let loaded = self.loaded(asked.run)?;
+        whole("goal", &asked.goal, loaded.opened.model.shape().state_size)?;
+        let grid =
+            sent::grid(&loaded, asked.axes, sent::FLOATS).map_err(|error| refused(&error))?;
+        ask(&loaded, move |clerk| exact(clerk, &grid, &asked.goal))
+    }
+
+    fn rollout(&self, asked: Episodes) -> Said {
+        let loaded = self.loaded(asked.run)?;
+        let size = loaded.opened.model.shape().state_size;
+        whole("start", &asked.start, size)?;
+        whole("goal", &asked.goal, size)?;
+        if !(1..=MOST_EPISODES).contains(&asked.episodes) {
+            return Err(Answer::refusal(400, format!("`episodes` is 1 to {MOST_EPISODES}")));
+        }
+        ask(&loaded, move |clerk| {
+            let ends = [&asked.start[..], &asked.goal[..]];
+            let ended = clerk.episodes(asked.control, ends, asked.episodes, asked.seed)?;
+            let steps: Vec<u32> =
+                ended.iter().filter(|one| one.reached).map(|one| one.steps).collect();
+            let mean =
+                steps.iter().map(|&steps| f64::from(steps)).sum::<f64>() / steps.len() as f64;
+            Ok(json!({
+                "episodes": ended.len(),
+                "reached": steps.len(),
+                "mean_steps": mean,
+                "steps": ended[0].steps,
+                "path": ended[0].path,
+            }))
+        })
+    }
+}
+
+/// The exact steps from every cell of a map to `goal`; what cannot get there has none.
+fn exact(clerk: &Clerk<'_>, grid: &Grid, goal: &[f32]) -> Result<Value> {
+    let Some(referee) = clerk.examiner()?.referee() else {
+        let source = &clerk.opened.config.data.source;
+        return Err(Error::input(format!("exact steps of `{source}` are not known")));
+    };
+    let to_goal = referee.steps_to(goal);
+    let steps: Vec<f64> = grid.states.chunks_exact(goal.len()).map(&to_goal).collect();
+    Ok(json!({ "steps": steps }))
+}
+
+/// Whether the distance is a quasimetric, in words.
+pub fn audited(clerk: &Clerk<'_>) -> Result<Value> {
+    let states = clerk.data.source.dataset.states();
+    let found = isochrone::evaluate::audit(&clerk.opened.model, states, TRIPLES, 0)?;
+    Ok(json!({ "words": verdict(&found), "audit": found }))
+}
+
+fn verdict(found: &Audit) -> Vec<String> {
+    let triples = wording::grouped(found.triples);
+    let first = match &found.worst {
+        None => format!(
+            "The triangle inequality holds on all {triples} triples of recorded states: a detour \
+             through a third state is never shorter than the direct way."
+        ),
+        Some(worst) => format!(
+            "The triangle inequality fails on {} of {triples} triples of recorded states, at worst \
+             by {:.1} %: there a detour through a third state is shorter than the direct way, so \
+             these numbers are no lengths of ways.",
+            wording::grouped(found.violations),
+            100.0 * worst.relative
+        ),
+    };
+    let asymmetry = format!(
+        "There and back differ by {:.0} % of the mean distance, {:.1} steps.",
+        100.0 * found.asymmetry,
+        found.mean_steps
+    );
+    vec![first, asymmetry]
+}
+
+/// Learned against exact and elapsed steps, as points and in words.
+pub fn calibrated(clerk: &Clerk<'_>) -> Result<Value> {
+    let model = &clerk.opened.model;
+    let exact = clerk.examiner()?.accuracy(model)?;
+    let seed = clerk.opened.config.evaluation.seed;
+    let elapsed = against_elapsed(model, &clerk.data.trajectories, seed)?;
+    let thinned = |points: &[[f32; 2]]| -> Vec<[f32; 2]> {
+        points.iter().step_by(points.len().div_ceil(POINTS).max(1)).copied().collect()
+    };
+    let exact = exact.map(
+        |found| json!({ "points": thinned(&found.pairs), "words": wording::accuracy(&found) }),
+    );
+    let algorithm = clerk.opened.config.algorithm.name();
+    let elapsed = elapsed.map(|found| {
+        json!({
+            "points": thinned(&found.points),
+            "words": wording::elapsed(&found, algorithm),
+            "bands": found.bands,
+        })
+    });
+    Ok(json!({ "exact": exact, "elapsed": elapsed }))
+}
+
+/// Asks the clerk of a run.
+fn ask<R: Serialize + Send + 'static>(
+    loaded: &Loaded,
+    question: impl for<'a> FnOnce(&Clerk<'a>) -> Result<R> + Send + 'static,
+) -> Said {
+    let answered = loaded.desk.ask(question).map_err(|why| match why {
+        Unanswered::Full => Answer::refusal(503, "too many questions wait already"),
+        Unanswered::Wrong(error) => refused(&error),
+    });
+    text(&answered?)
+}
+
+fn told(value: Result<Value>) -> Said {
+    value.map(|value| value.to_string()).map_err(|error| refused(&error))
+}
+
+fn text(value: &impl Serialize) -> Said {
+    let wrong = |error: serde_json::Error| Answer::refusal(422, error.to_string());
+    serde_json::to_string(value).map_err(wrong)
+}
+
+/// What is wrong with a question, or with what it is about.
+fn refused(error: &Error) -> Answer {
+    let status = if matches!(error, Error::Input(_)) { 400 } else { 409 };
+    Answer::refusal(status, error.to_string())
+}
+
+fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> std::result::Result<T, Answer> {
+    serde_json::from_slice(body).map_err(|error| Answer::refusal(400, format!("the body: {error}")))
+}
+
+/// The whole number `name` of a query.
+fn number(query: &str, name: &str) -> std::result::Result<Option<usize>, Answer> {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let Some((_, text)) = pairs.filter(|(key, _)| *key == name).last() else { return Ok(None) };
+    let wrong = || Answer::refusal(400, format!("`{name}` is `{text}`, expected a whole number"));
+    text.parse().map(Some).map_err(|_| wrong())
+}
+
+/// States of a question, row after row.
+fn rows(name: &str, states: &[Vec<f32>], size: usize) -> std::result::Result<Vec<f32>, Answer> {
+    if states.is_empty() {
+        return Err(Answer::refusal(400, format!("`{name}` is empty, expected states")));
+    }
+    for (at, state) in states.iter().enumerate() {
+        whole(&format!("{name}[{at}]"), state, size)?;
+    }
+    Ok(states.concat())
+}
+
+/// Checks that a state has as many finite values as states have.
+fn whole(name: &str, state: &[f32], size: usize) -> std::result::Result<(), Answer> {
+    if state.len() != size {
+        let reason = format!("`{name}` has {} values, states have {size}", state.len());
+        return Err(Answer::refusal(400, reason));
+    }
+    finite(name, state)
+}
+
+/// Checks that a state has enough finite values to name a state.
+fn named(name: &str, state: &[f32], size: usize) -> std::result::Result<(), Answer> {
+    if !plan::names_a_state(state.len(), size) {
+        let reason = format!("`{name}` has {} values, states have {size}", state.len());
+        return Err(Answer::refusal(400, reason));
+    }
+    finite(name, state)
+}
+
+fn finite(name: &str, state: &[f32]) -> std::result::Result<(), Answer> {
+    match state.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(at) => {
+            let reason =
+                format!("`{name}` value {at} is `{}`, expected a finite number", state[at]);
+            Err(Answer::refusal(400, reason))
+        }
+    }
+}

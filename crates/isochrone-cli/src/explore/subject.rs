@@ -1,0 +1,275 @@
+//! A run that is explored: opened once, opened again when it has trained further.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use isochrone::Result;
+use isochrone::evaluate::Trajectories;
+use isochrone::report::natural_axes;
+use isochrone::run::files::{CHECKPOINTS, MODEL};
+use isochrone::run::{OpenRun, RunConfig, Source, read_config};
+use isochrone::simulate::{Referee, World};
+use serde::Serialize;
+
+use super::desk::Desk;
+use super::sent;
+use crate::wording;
+
+/// How often a run is looked at for new checkpoints.
+const WATCHED: Duration = Duration::from_secs(1);
+
+/// A run in its folder.
+pub struct Subject {
+    /// Its folder.
+    pub folder: PathBuf,
+    state: Mutex<State>,
+}
+
+struct State {
+    config: RunConfig,
+    version: u64,
+    loaded: Option<Arc<Loaded>>,
+    /// Why it cannot be asked yet.
+    waiting: Option<String>,
+    stamp: String,
+}
+
+/// A run as it was at one checkpoint.
+pub struct Loaded {
+    /// Counts up when the run has trained further.
+    pub version: u64,
+    /// The run.
+    pub opened: Arc<OpenRun>,
+    /// What it learns from.
+    pub data: Arc<Data>,
+    /// Answers that take longer.
+    pub desk: Desk,
+    /// The coordinates to show first.
+    pub axes: [usize; 2],
+    /// The map of these, as JSON, made before anybody asks.
+    map: OnceLock<std::result::Result<String, String>>,
+}
+
+impl Loaded {
+    /// The map of the first coordinates, as JSON.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn first_map(&self) -> std::result::Result<String, String> {
+        let make = || sent::map(self, self.axes, sent::FLOATS).map(|map| map.to_string());
+        self.map.get_or_init(|| make().map_err(|error| error.to_string())).clone()
+    }
+}
+
+/// The data of a run.
+pub struct Data {
+    /// In memory; a sample where they do not fit.
+    pub source: Source,
+    /// What its distance is judged on.
+    pub trajectories: Trajectories,
+}
+
+impl Data {
+    fn of(opened: &OpenRun) -> Result<Self> {
+        let whole = opened.source()?;
+        let trajectories = whole.judged_on(&opened.config)?;
+        Ok(Self { source: whole.sampled()?, trajectories })
+    }
+
+    /// The world, where the data come from one.
+    pub fn world(&self) -> Option<World> {
+        self.source.world.as_ref().map(|recorded| recorded.world)
+    }
+}
+
+/// What the page knows about a run before it asks anything.
+#[derive(Serialize)]
+pub struct Description {
+    run: usize,
+    folder: PathBuf,
+    title: String,
+    algorithm: String,
+    source: String,
+    seed: u64,
+    step: u64,
+    steps: u64,
+    complete: bool,
+    version: u64,
+    /// Why it cannot be asked yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<String>,
+    #[serde(flatten)]
+    about: Option<About>,
+}
+
+/// What is known once a checkpoint is open.
+#[derive(Serialize)]
+struct About {
+    state_size: usize,
+    action_size: usize,
+    discount: f64,
+    rows: usize,
+    trajectories: usize,
+    world: Option<String>,
+    /// The least and the greatest value of each coordinate.
+    ranges: Vec<[f32; 2]>,
+    /// The coordinates to show first.
+    axes: [usize; 2],
+    distance: bool,
+    quasimetric: bool,
+    policy: bool,
+    /// What exact steps are counted of, where they are known.
+    exact: Option<&'static str>,
+    walls: Vec<[f64; 4]>,
+    notes: Vec<String>,
+}
+
+impl About {
+    fn of(loaded: &Loaded) -> Self {
+        let (model, data) = (&loaded.opened.model, &loaded.data);
+        let (shape, dataset, world) = (model.shape(), &data.source.dataset, data.world());
+        let mut ranges = vec![[f32::INFINITY, f32::NEG_INFINITY]; shape.state_size];
+        for state in dataset.states().chunks_exact(shape.state_size) {
+            for (range, &value) in ranges.iter_mut().zip(state) {
+                *range = [range[0].min(value), range[1].max(value)];
+            }
+        }
+        Self {
+            state_size: shape.state_size,
+            action_size: shape.action_size,
+            discount: shape.discount,
+            rows: dataset.rows(),
+            trajectories: dataset.trajectories(),
+            world: world.map(|world| world.to_string()),
+            ranges,
+            axes: loaded.axes,
+            distance: model.has_distance(),
+            quasimetric: model.is_quasimetric(),
+            policy: model.has_policy(),
+            exact: world.and_then(Referee::meaning).filter(|_| model.has_distance()),
+            walls: world.map_or(Vec::new(), World::walls),
+            notes: data.source.notes.clone(),
+        }
+    }
+}
+
+impl Subject {
+    /// The run in `folder`, opened where it has anything to ask.
+    ///
+    /// # Errors
+    /// There is no run, or a complete one that cannot be opened.
+    pub fn new(folder: &Path) -> Result<Arc<Self>> {
+        let config = read_config(folder)?;
+        let state = State {
+            config,
+            version: 0,
+            loaded: None,
+            waiting: Some("the run is being opened".to_owned()),
+            stamp: String::new(),
+        };
+        let subject = Arc::new(Self { folder: folder.to_owned(), state: Mutex::new(state) });
+        if folder.join(MODEL).exists() {
+            subject.load(stamp(folder))?;
+        }
+        Ok(subject)
+    }
+
+    /// Opens the run, if it has not been yet, at its newest checkpoint.
+    ///
+    /// # Errors
+    /// It has none, or cannot be opened.
+    pub fn open(&self) -> Result<Arc<Loaded>> {
+        if let Ok(loaded) = self.loaded() {
+            return Ok(loaded);
+        }
+        self.load(stamp(&self.folder))
+    }
+
+    /// Looks for new checkpoints from now on.
+    pub fn watch(self: &Arc<Self>) {
+        let subject = Arc::clone(self);
+        std::thread::spawn(move || {
+            loop {
+                let stamp = stamp(&subject.folder);
+                let known = subject.locked(|state| state.stamp == stamp);
+                if !known && let Err(error) = subject.load(stamp.clone()) {
+                    let words = error.to_string();
+                    subject.locked(|state| (state.waiting, state.stamp) = (Some(words), stamp));
+                }
+                std::thread::sleep(WATCHED);
+            }
+        });
+    }
+
+    fn locked<R>(&self, action: impl FnOnce(&mut State) -> R) -> R {
+        action(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn load(&self, stamp: String) -> Result<Arc<Loaded>> {
+        let opened = Arc::new(OpenRun::new(&self.folder)?);
+        let known = self.locked(|state| state.loaded.as_ref().map(|old| Arc::clone(&old.data)));
+        let data = match known {
+            Some(data) => data,
+            None => Arc::new(Data::of(&opened)?),
+        };
+        let loaded = self.locked(|state| {
+            state.version += 1;
+            let desk = Desk::new(Arc::clone(&opened), Arc::clone(&data));
+            let axes = natural_axes(&opened.model, &data.source.dataset, data.world());
+            let (version, map) = (state.version, OnceLock::new());
+            let loaded = Arc::new(Loaded { version, opened, data, desk, axes, map });
+            state.config = loaded.opened.config.clone();
+            (state.loaded, state.waiting) = (Some(Arc::clone(&loaded)), None);
+            state.stamp = stamp;
+            loaded
+        });
+        let early = Arc::clone(&loaded);
+        std::thread::spawn(move || early.first_map());
+        Ok(loaded)
+    }
+
+    /// The run at its newest checkpoint.
+    ///
+    /// # Errors
+    /// Why it cannot be asked yet.
+    pub fn loaded(&self) -> std::result::Result<Arc<Loaded>, String> {
+        self.locked(|state| match &state.loaded {
+            Some(loaded) => Ok(Arc::clone(loaded)),
+            None => Err(state.waiting.clone().unwrap_or_default()),
+        })
+    }
+
+    /// What the page is told about the run, which is number `run`.
+    pub fn description(&self, run: usize) -> Description {
+        let (config, waiting) = self.locked(|state| (state.config.clone(), state.waiting.clone()));
+        let loaded = self.loaded().ok();
+        let of = |get: &dyn Fn(&Loaded) -> u64| loaded.as_deref().map_or(0, get);
+        let source = config.data.source.clone();
+        Description {
+            run,
+            folder: self.folder.clone(),
+            title: format!("{} on {source}", wording::algorithm(&config)),
+            algorithm: config.algorithm.name().to_owned(),
+            source,
+            seed: config.seed,
+            step: of(&|loaded| loaded.opened.step),
+            steps: config.train.steps,
+            complete: loaded.as_ref().is_some_and(|loaded| loaded.opened.is_complete()),
+            version: of(&|loaded| loaded.version),
+            waiting: waiting.filter(|_| loaded.is_none()),
+            about: loaded.as_deref().map(About::of),
+        }
+    }
+}
+
+/// What changes in a folder when its run has trained further.
+fn stamp(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder.join(CHECKPOINTS)).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| name.ends_with(".safetensors"));
+    names.sort();
+    let model = std::fs::metadata(folder.join(MODEL)).and_then(|about| about.modified());
+    format!("{names:?} {model:?}")
+}

@@ -1,0 +1,148 @@
+//! Runs to explore, servers of them, and requests byte by byte.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+
+/// A run of a few updates in a world.
+pub static RUN: LazyLock<PathBuf> = LazyLock::new(|| trained("run", &["pinwheel"]));
+
+/// A folder for the files of tests.
+pub fn at(name: &str) -> PathBuf {
+    FOLDER.path().join(name)
+}
+
+pub fn isochrone(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_isochrone")).args(words).output().unwrap()
+}
+
+/// What a command that succeeds prints.
+#[track_caller]
+pub fn said(words: &[&str]) -> String {
+    let output = isochrone(words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A run of a few updates.
+pub fn trained(name: &str, words: &[&str]) -> PathBuf {
+    let folder = at(name);
+    let usual = ["train", "--algorithm", "cmd1", "--set", "train.steps=20"];
+    let small = ["--set", "data.episodes=40", "--out", folder.to_str().unwrap()];
+    let small = if words[0].ends_with(".npz") { &small[2..] } else { &small[..] };
+    said(&[&usual[..], words, small].concat());
+    folder
+}
+
+/// A server, which ends with it.
+pub struct Served {
+    child: Child,
+    /// Address and port.
+    pub host: String,
+    /// What follows the address: empty, or a token.
+    pub query: String,
+}
+
+impl Served {
+    pub fn new(runs: &[&Path]) -> Self {
+        Self::with(runs, &[])
+    }
+
+    pub fn with(runs: &[&Path], words: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_isochrone"))
+            .arg("explore")
+            .args(runs)
+            .args(["--port", "0", "--no-open"])
+            .args(words)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let link = line.trim().rsplit(' ').next().unwrap().strip_prefix("http://").unwrap();
+        let (host, query) = link.split_once('/').unwrap();
+        Self { child, host: host.to_owned(), query: query.to_owned() }
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let port = self.host.rsplit(':').next().unwrap();
+        TcpStream::connect(format!("127.0.0.1:{port}")).unwrap()
+    }
+
+    /// Sends bytes and no more; the status and the whole answer.
+    pub fn raw(&self, bytes: &[u8]) -> (u16, String) {
+        let mut stream = self.connect();
+        // A server that has answered early may have closed the connection already.
+        stream.write_all(bytes).ok();
+        stream.shutdown(std::net::Shutdown::Write).ok();
+        answer(stream)
+    }
+
+    /// A request with headers; the status and the whole answer.
+    pub fn request(&self, line: &str, headers: &str, body: &str) -> (u16, String) {
+        let host = &self.host;
+        let length = body.len();
+        self.raw(
+            format!(
+                "{line} HTTP/1.1\r\nHost: {host}\r\n{headers}Content-Length: {length}\r\n\
+                 Connection: close\r\n\r\n{body}"
+            )
+            .as_bytes(),
+        )
+    }
+
+    pub fn get(&self, path: &str) -> (u16, String) {
+        self.request(&format!("GET {path}"), "", "")
+    }
+
+    pub fn post(&self, path: &str, body: &str) -> (u16, Value) {
+        let (status, text) =
+            self.request(&format!("POST {path}"), "Content-Type: application/json\r\n", body);
+        (status, serde_json::from_str(body_of(&text)).unwrap())
+    }
+
+    /// What a question is answered with.
+    #[track_caller]
+    pub fn asked(&self, path: &str, body: &Value) -> Value {
+        let (status, value) = self.post(path, &body.to_string());
+        assert_eq!(status, 200, "{value}");
+        value
+    }
+
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none() && self.get("/api/runs").0 == 200
+    }
+
+    /// Memory in use, in kilobytes, where the system tells.
+    pub fn memory(&self) -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Reads an answer to its end.
+pub fn answer(mut stream: TcpStream) -> (u16, String) {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).ok();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let status = text.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    (status, text)
+}
+
+pub fn body_of(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+}
