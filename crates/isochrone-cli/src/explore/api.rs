@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::desk::{Clerk, Unanswered};
 use super::http::Answer;
+use super::loaded::Loaded;
 use super::sent;
-use super::subject::{Loaded, Subject};
+use super::subject::Subject;
 use crate::examiner::Steering;
 use crate::plan::{self, Planner};
 use crate::wording;
@@ -200,7 +201,7 @@ impl Api {
     fn map(&self, query: &str) -> Said {
         let (loaded, axes) = self.asked_axes(query)?;
         if axes == loaded.axes {
-            return loaded.first_map().map_err(|reason| Answer::refusal(400, reason));
+            return sent::first_map(&loaded).map_err(|reason| Answer::refusal(400, reason));
         }
         told(sent::map(&loaded, axes, sent::FLOATS))
     }
@@ -222,9 +223,7 @@ impl Api {
         if asked.from.len().saturating_mul(asked.to.len()) > MOST_PAIRS {
             return Err(Answer::refusal(413, format!("at most {MOST_PAIRS} pairs at a time")));
         }
-        let embed = |states: &[f32]| model.embed(states).map_err(|error| refused(&error));
-        let nats = model.pairwise(&embed(&from)?, &embed(&to)?);
-        let steps: Vec<f32> = nats.into_iter().map(|distance| model.in_steps(distance)).collect();
+        let steps = model.pairwise_steps(&from, &to).map_err(|error| refused(&error))?;
         let steps: Vec<&[f32]> = steps.chunks(asked.to.len().max(1)).collect();
         text(&Steps { steps })
     }

@@ -12,7 +12,7 @@ use isochrone::run::OpenRun;
 use isochrone::simulate::{Outcome, Paths, Task};
 use isochrone::{Error, Result};
 
-use super::subject::Data;
+use super::recorded::Data;
 use crate::examiner::{self, Examiner, Steering};
 use crate::plan::Planner;
 

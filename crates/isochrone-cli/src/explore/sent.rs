@@ -10,7 +10,7 @@ use isochrone::run::files::{EVALUATION, METRICS};
 use isochrone::{Error, Result};
 use serde_json::{Value, json};
 
-use super::subject::Loaded;
+use super::loaded::Loaded;
 
 /// Latent values of a map on the page.
 pub const FLOATS: usize = 3_000_000;
@@ -109,6 +109,15 @@ fn copies(loaded: &Loaded, states: &[f32]) -> Result<Vec<Value>> {
         json!({ "from": from, "to": to })
     };
     Ok((0..count).map(copy).collect())
+}
+
+/// The map of the first coordinates, as JSON; made once.
+///
+/// # Errors
+/// Why there is none.
+pub fn first_map(loaded: &Loaded) -> std::result::Result<String, String> {
+    let make = || map(loaded, loaded.axes, FLOATS).map(|map| map.to_string());
+    loaded.map.get_or_init(|| make().map_err(|error| error.to_string())).clone()
 }
 
 /// The distance's shape and numbers, laid out as in a model file.

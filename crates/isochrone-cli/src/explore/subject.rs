@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use isochrone::Result;
-use isochrone::evaluate::Trajectories;
 use isochrone::report::natural_axes;
 use isochrone::run::files::{CHECKPOINTS, MODEL};
-use isochrone::run::{OpenRun, RunConfig, Source, read_config};
+use isochrone::run::{OpenRun, RunConfig, read_config};
 use isochrone::simulate::{Referee, World};
 use serde::Serialize;
 
 use super::desk::Desk;
+use super::loaded::Loaded;
+use super::recorded::Data;
 use super::sent;
 use crate::wording;
 
@@ -33,54 +34,6 @@ struct State {
     /// Why it cannot be asked yet.
     waiting: Option<String>,
     stamp: String,
-}
-
-/// A run as it was at one checkpoint.
-pub struct Loaded {
-    /// Counts up when the run has trained further.
-    pub version: u64,
-    /// The run.
-    pub opened: Arc<OpenRun>,
-    /// What it learns from.
-    pub data: Arc<Data>,
-    /// Answers that take longer.
-    pub desk: Desk,
-    /// The coordinates to show first.
-    pub axes: [usize; 2],
-    /// The map of these, as JSON, made before anybody asks.
-    map: OnceLock<std::result::Result<String, String>>,
-}
-
-impl Loaded {
-    /// The map of the first coordinates, as JSON.
-    ///
-    /// # Errors
-    /// Why there is none.
-    pub fn first_map(&self) -> std::result::Result<String, String> {
-        let make = || sent::map(self, self.axes, sent::FLOATS).map(|map| map.to_string());
-        self.map.get_or_init(|| make().map_err(|error| error.to_string())).clone()
-    }
-}
-
-/// The data of a run.
-pub struct Data {
-    /// In memory; a sample where they do not fit.
-    pub source: Source,
-    /// What its distance is judged on.
-    pub trajectories: Trajectories,
-}
-
-impl Data {
-    fn of(opened: &OpenRun) -> Result<Self> {
-        let whole = opened.source()?;
-        let trajectories = whole.judged_on(&opened.config)?;
-        Ok(Self { source: whole.sampled()?, trajectories })
-    }
-
-    /// The world, where the data come from one.
-    pub fn world(&self) -> Option<World> {
-        self.source.world.as_ref().map(|recorded| recorded.world)
-    }
 }
 
 /// What the page knows about a run before it asks anything.
@@ -225,7 +178,7 @@ impl Subject {
             loaded
         });
         let early = Arc::clone(&loaded);
-        std::thread::spawn(move || early.first_map());
+        std::thread::spawn(move || sent::first_map(&early));
         Ok(loaded)
     }
 

@@ -1,0 +1,31 @@
+//! The data that a run learns from, in memory.
+
+use isochrone::Result;
+use isochrone::evaluate::Trajectories;
+use isochrone::run::{OpenRun, Source};
+use isochrone::simulate::World;
+
+/// The data of a run.
+pub struct Data {
+    /// In memory; a sample where they do not fit.
+    pub source: Source,
+    /// What its distance is judged on.
+    pub trajectories: Trajectories,
+}
+
+impl Data {
+    /// The data of a run; a sample where they do not fit.
+    ///
+    /// # Errors
+    /// They cannot be read, or are no longer those the run began with.
+    pub fn of(opened: &OpenRun) -> Result<Self> {
+        let whole = opened.source()?;
+        let trajectories = whole.judged_on(&opened.config)?;
+        Ok(Self { source: whole.sampled()?, trajectories })
+    }
+
+    /// The world, where the data come from one.
+    pub fn world(&self) -> Option<World> {
+        self.source.world.as_ref().map(|recorded| recorded.world)
+    }
+}
