@@ -55,6 +55,22 @@ fn a_run_in_a_maze_tells_every_task_and_both_protocols() {
 }
 
 #[test]
+fn a_file_is_evaluated_in_its_world_once_the_world_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    said(place, "data generate pointmaze-medium --episodes 5 -o maze.npz");
+    said(place, &format!("train maze.npz --algorithm gcbc {SMALL} --out unknown"));
+    let told = said(place, "evaluate unknown --no-pictures");
+    let hint = "`maze.npz` is no world to act in; if it was recorded in a built-in world, train with \
+         `--set data.recorded_in=WORLD`";
+    assert!(told.contains(hint), "{told}");
+    let known = "--set data.recorded_in=pointmaze-medium-navigate --out known";
+    said(place, &format!("train maze.npz --algorithm gcbc {SMALL} {known}"));
+    let told = said(place, "evaluate known --no-pictures");
+    assert!(told.contains("task 5") && !told.contains("recorded_in"), "{told}");
+}
+
+#[test]
 fn a_goal_of_which_only_the_place_is_given_is_completed_from_the_data() {
     let folder = tempfile::tempdir().unwrap();
     // A walk to the right whose third number is its height and whose fourth says which walk it is.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use isochrone::checkpoint::write_whole;
 use isochrone::evaluate::{Trajectories, against_elapsed, audit};
 use isochrone::plan::{Doubts, Path, PathEnding};
-use isochrone::run::{Fitted, OpenRun, RunConfig, Source, open_model};
+use isochrone::report::{Isochrones, pictures};
+use isochrone::run::{Fitted, OpenRun, Plane, RunConfig, Source, open_model};
 use isochrone::{Dataset, Error, Model, onnx};
 use numpy::PyArray2;
 use pyo3::IntoPyObjectExt;
@@ -38,6 +39,12 @@ enum Origin {
     File(Box<Model>),
     Run(Box<OpenRun>),
     Fitted(Box<Fitted>),
+}
+
+/// Data to draw: those a model was fitted to, or others that were read.
+enum Seen<'a> {
+    Kept(&'a Source),
+    Read(Source),
 }
 
 /// Two lists of states that belong together.
@@ -99,6 +106,42 @@ impl PyModel {
         };
         self.check(&data)?;
         Ok(data)
+    }
+
+    /// The same with the world, where it is known.
+    fn seen(&self, dataset: Option<&PyDataset>) -> isochrone::Result<Seen<'_>> {
+        match (&self.origin, dataset) {
+            (_, Some(dataset)) => Ok(Seen::Read(Source::new(dataset.in_memory()?))),
+            (Origin::Fitted(fitted), None) if fitted.source.dataset.stays_in().is_none() => {
+                Ok(Seen::Kept(&fitted.source))
+            }
+            (_, None) => Ok(Seen::Read(self.source()?.sampled()?)),
+        }
+    }
+
+    /// A map and a path from `start` to `goal`, or between ends that it chooses.
+    fn map(
+        &self,
+        source: &Source,
+        start: Option<Vec<f32>>,
+        goal: Option<Vec<f32>>,
+    ) -> isochrone::Result<Isochrones> {
+        let plane = Plane::of(source).ok_or_else(|| {
+            Error::input("a map needs states of two values").hint("ask for steps instead")
+        })?;
+        let (model, config) = (self.model(), self.config());
+        let graph = config.graph(model, &source.dataset)?;
+        let mut ends = plane.ends(&graph)?;
+        ends.start = start.map_or(ends.start, |start| [start[0], start[1]]);
+        ends.goal = goal.map_or(ends.goal, |goal| [goal[0], goal[1]]);
+        let path = graph.path(&ends.start, &ends.goal)?;
+        let path = if path.states.len() > 1 { &path.states[..] } else { &[] };
+        let title = match &self.origin {
+            Origin::File(_) => "learned",
+            _ => config.algorithm.name(),
+        };
+        let panel = plane.panel(model, title, ends.goal, path)?;
+        plane.isochrones(vec![panel], ends, None)
     }
 
     fn check(&self, data: &Dataset) -> isochrone::Result<()> {
@@ -296,6 +339,35 @@ impl PyModel {
         let rows = planned.path.states.len();
         answer.set_item("states", table(py, states, rows, model.shape().state_size)?)?;
         Ok(answer)
+    }
+
+    /// Draws a map of the learned steps to `goal` with a path planned from `start`, beside the data, for
+    /// states of two values. Writes `path` as .svg and .png.
+    ///
+    /// Without `start` and `goal` it chooses ends that no single trajectory joins.
+    #[pyo3(signature = (path, start = None, goal = None, dataset = None))]
+    fn draw_map(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        start: Option<&Bound<'_, PyAny>>,
+        goal: Option<&Bound<'_, PyAny>>,
+        dataset: Option<Bound<'_, PyDataset>>,
+    ) -> PyResult<()> {
+        let start = start.map(|start| self.one("start", start)).transpose()?;
+        let goal = goal.map(|goal| self.one("goal", goal)).transpose()?;
+        let dataset = dataset.as_ref().map(Bound::get);
+        let draw = || -> isochrone::Result<()> {
+            let seen = self.seen(dataset)?;
+            let source = match &seen {
+                Seen::Kept(source) => source,
+                Seen::Read(source) => source,
+            };
+            self.check(&source.dataset)?;
+            let picture = self.map(source, start, goal)?;
+            pictures::isochrones(&picture, &path.with_extension(""))
+        };
+        py.detach(draw).map_err(raised)
     }
 
     /// Whether the distance is a quasimetric on states of `dataset`, as a dict: `violations` of the

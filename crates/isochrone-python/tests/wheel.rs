@@ -8,6 +8,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 /// No wheel is larger than this.
 const LARGEST: u64 = 15_000_000;
@@ -70,15 +71,25 @@ fn cargo() -> PathBuf {
     script
 }
 
-/// Builds the wheel as a user would, in the target folder of this build.
-fn wheel(python: &Path) -> Result<PathBuf, String> {
+/// The words of the README's `maturin build`, but for the folder that the wheel goes to.
+fn build_words() -> Vec<String> {
+    let readme = std::fs::read_to_string(here().join("../../README.md")).unwrap();
+    let line = readme.lines().find(|line| line.starts_with("maturin build ")).unwrap();
+    let words = line.strip_suffix(" --out wheels").unwrap().split_whitespace();
+    words.skip(1).map(str::to_owned).collect()
+}
+
+/// Builds the wheel as the README says, in the target folder of this build.
+fn build(python: &Path) -> Result<PathBuf, String> {
     let folder = kept("wheels");
     std::fs::remove_dir_all(&folder).ok();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let built = Command::new(python)
-        .args(["-m", "maturin", "build", "--release", "--interpreter"])
-        .args([python, Path::new("--out"), &folder, Path::new("--target-dir"), target])
-        .current_dir(here())
+        .args(["-m", "maturin"])
+        .args(build_words())
+        .args([Path::new("--interpreter"), python, Path::new("--out"), &folder])
+        .args([Path::new("--target-dir"), target])
+        .current_dir(here().join("../.."))
         .env("CARGO", cargo())
         .output()
         .map_err(|error| error.to_string())?;
@@ -94,6 +105,17 @@ fn wheel(python: &Path) -> Result<PathBuf, String> {
     Ok(found)
 }
 
+/// The interpreter that the tests run in and the wheel, made once; without them, the reason.
+fn ready() -> Option<(PathBuf, PathBuf)> {
+    static READY: OnceLock<Result<(PathBuf, PathBuf), String>> = OnceLock::new();
+    let made = READY.get_or_init(|| {
+        let python = environment("venv", &requirements())?;
+        let wheel = build(&python)?;
+        Ok((python, wheel))
+    });
+    made.clone().map_err(|reason| eprintln!("skipped: {reason}")).ok()
+}
+
 fn install(python: &Path, wheel: &Path) -> Result<(), String> {
     let words = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
     run(Command::new(python).args(words).arg(wheel)).map(drop)
@@ -101,19 +123,12 @@ fn install(python: &Path, wheel: &Path) -> Result<(), String> {
 
 #[test]
 fn the_wheel_passes_its_tests_in_python() {
-    let ready = environment("venv", &requirements()).and_then(|python| {
-        let wheel = wheel(&python)?;
-        install(&python, &wheel)?;
-        Ok((python, wheel))
-    });
-    let (python, wheel) = match ready {
-        Ok(ready) => ready,
-        Err(reason) => return eprintln!("skipped: {reason}"),
-    };
+    let Some((python, wheel)) = ready() else { return };
     let size = std::fs::metadata(&wheel).unwrap().len();
     assert!(size < LARGEST, "{} has {size} bytes", wheel.display());
     let name = wheel.file_name().unwrap().to_string_lossy().into_owned();
     assert!(name.contains("-cp310-abi3-"), "{name} is not of the stable ABI from 3.10 on");
+    install(&python, &wheel).unwrap();
     let tested = Command::new(&python)
         .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error::pytest.PytestWarning"])
         .arg(here().join("tests"))
@@ -124,4 +139,25 @@ fn the_wheel_passes_its_tests_in_python() {
         .output()
         .unwrap();
     assert!(tested.status.success(), "{}\n{}", text(&tested.stdout), text(&tested.stderr));
+}
+
+#[test]
+fn the_quickstart_runs_with_the_wheel_and_numpy_alone() {
+    let Some((_, wheel)) = ready() else { return };
+    let python = match environment("fresh", "numpy\n") {
+        Ok(python) => python,
+        Err(reason) => return eprintln!("skipped: {reason}"),
+    };
+    install(&python, &wheel).unwrap();
+    let folder = kept("quickstart");
+    std::fs::remove_dir_all(&folder).ok();
+    std::fs::create_dir(&folder).unwrap();
+    let script = here().join("../../examples/quickstart.py");
+    let told = run(Command::new(&python).arg(script).current_dir(&folder)).unwrap();
+    for name in ["map.png", "map.svg", "rooms.onnx", "rooms.safetensors"] {
+        assert!(folder.join(name).metadata().unwrap().len() > 10_000, "{name}: {told}");
+    }
+    let reached = told.lines().find_map(|line| line.strip_prefix("reached ")).unwrap();
+    let count: usize = reached.split(' ').next().unwrap().parse().unwrap();
+    assert!(count >= 25, "{told}");
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Union
 
@@ -15,6 +15,9 @@ from ._progress import Bar, is_shown
 
 Progress = Callable[[int, int, dict[str, float]], object]
 """Called with the updates done, all updates, and the newest metrics."""
+
+LOG = logging.getLogger("isochrone")
+"""Hears what a user should know about the data and the run."""
 
 
 class _Listener:
@@ -53,7 +56,10 @@ class _Listener:
             self.bar.draw(f"{self.bar.name} resuming from step {step:,}")
 
     def noted(self, note: str) -> None:
-        warnings.warn(note, stacklevel=4)
+        if self.bar:
+            self.bar.draw("")
+            self.bar.stream.write("\r")
+        LOG.warning(note)
 
     def close(self) -> None:
         if self.bar:
@@ -86,6 +92,7 @@ def fit(
     ``progress`` is True or False, or a function that is called with the updates done, all updates
     and the newest metrics; by default a bar is drawn in terminals and notebooks. ``settings`` sets
     any other key of the config, by dotted keys or nested dicts: ``isochrone config`` prints them.
+    What should be known about the data goes to the logger ``isochrone``.
 
     >>> walk = [[0.1 * step] for step in range(20)]
     >>> data = isochrone.Dataset.from_trajectories([walk] * 10)

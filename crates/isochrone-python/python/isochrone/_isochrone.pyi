@@ -77,6 +77,13 @@ class Model:
     def plan(
         self, start: npt.ArrayLike, goal: npt.ArrayLike, dataset: Dataset | None = None
     ) -> Plan: ...
+    def draw_map(
+        self,
+        path: _Path,
+        start: npt.ArrayLike | None = None,
+        goal: npt.ArrayLike | None = None,
+        dataset: Dataset | None = None,
+    ) -> None: ...
     def audit(
         self, dataset: Dataset | None = None, *, triples: int = 1_000_000, seed: int = 0
     ) -> Audit: ...

@@ -26,7 +26,7 @@ const AHEAD: usize = 12;
 const SQUARES: usize = 4;
 /// Steps of a tile after which it asks for the next of its rows, and for some of the next block.
 const SPREAD: usize = 16;
-/// Fewer rows are not worth packing the right matrix for.
+/// Fewer rows are not worth packing a right matrix for that is read across.
 const LEAST_ROWS: usize = 32;
 /// Rows of a part at most: with their depth they stay in the second cache.
 const MOST_ROWS: usize = 12 * HIGH;
@@ -45,9 +45,10 @@ thread_local! {
     static LEFT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Whether this machine and a product of this shape are served.
-pub(super) fn serves(shape: Product) -> bool {
-    shape.m >= LEAST_ROWS && is_x86_feature_detected!("avx512f")
+/// Whether this machine and a product of this shape are served, with a right matrix that is read as it
+/// stands or across.
+pub(super) fn serves(shape: Product, is_across: bool) -> bool {
+    (!is_across || shape.m >= LEAST_ROWS) && is_x86_feature_detected!("avx512f")
 }
 
 /// Computes `out` ← `left` · `right`, plus `out` where `keep`; then `finish(first row, rows)` for
