@@ -14,7 +14,7 @@ fn main() {
     }
 }
 
-/// The commit of `checkout`, and whether what is built has changed since; none where it is no
+/// The commit of `checkout`, and whether what is built has changed since; `None` if it is no
 /// checkout, such as a package that lies inside another one.
 fn commit(checkout: &Path) -> Option<String> {
     let git = |words: &[&str]| {

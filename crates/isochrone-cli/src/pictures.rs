@@ -11,7 +11,7 @@ use isochrone::run::files::{EVALUATION, METRICS};
 use crate::examiner::Measured;
 use crate::wording;
 
-/// Learned against exact and elapsed steps; none where there are neither.
+/// Learned against exact and elapsed steps; `None` if there are neither.
 pub fn calibration(
     measured: Option<&Measured>,
     elapsed: Option<&AgainstElapsed>,

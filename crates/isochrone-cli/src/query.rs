@@ -77,7 +77,7 @@ struct Report<'a> {
     pairs: u64,
     seconds: f64,
     pairs_per_second: f64,
-    /// Pairs with an end farther from the data than one typical spacing; none where nobody asked.
+    /// Pairs with an end farther from the data than one typical spacing; `None` if nobody asked.
     far: Option<u64>,
     wrote: &'a Path,
 }

@@ -140,7 +140,7 @@ pub fn elapsed_share(found: &AgainstElapsed) -> String {
     )
 }
 
-/// Why learned steps should not be read as steps; none where nothing speaks against it.
+/// Why learned steps should not be read as steps; `None` if nothing speaks against it.
 pub fn elapsed_doubt(found: &AgainstElapsed, algorithm: &str) -> Option<String> {
     let why = match found.reading {
         Verdict::Steps => return None,

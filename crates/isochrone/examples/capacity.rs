@@ -131,7 +131,7 @@ struct Asked {
     shown: String,
 }
 
-/// The network and head that a learner has on `world`; none where it has no head or no preset.
+/// The network and head that a learner has on `world`; `None` if it has no head or no preset.
 fn asked(world: World, learner: &str) -> Result<Option<Asked>> {
     let mut parts = learner.split(':');
     let name = parts.next().unwrap_or_default();

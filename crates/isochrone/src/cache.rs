@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// The folder of one part of what is kept; none where the system names no place for it.
+/// The folder of one part of what is kept; `None` if the system names no place for it.
 pub(crate) fn folder(part: &str) -> Option<PathBuf> {
     let variable =
         |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -12,7 +12,7 @@ pub(crate) fn zeros<T: Copy>(zero: T, count: usize) -> Vec<T> {
     numbers
 }
 
-/// Room for so many numbers, in large pages where there are some; none where there is no memory.
+/// Room for so many numbers, in large pages where there are some; `None` if there is no memory.
 pub(crate) fn room<T>(count: usize) -> Option<Vec<T>> {
     let mut numbers = Vec::new();
     numbers.try_reserve_exact(count).ok()?;

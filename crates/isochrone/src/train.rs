@@ -158,7 +158,7 @@ impl<'d> Trainer<'d> {
         self.step
     }
 
-    /// The CPU's executor, for timings; none where a GPU runs.
+    /// The CPU's executor, for timings; `None` if a GPU runs.
     pub fn executor(&mut self) -> Option<&mut Executor<f32>> {
         match &mut self.engine {
             Engine::Cpu(executor, _) => Some(executor),

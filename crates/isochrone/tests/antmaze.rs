@@ -19,7 +19,7 @@ const TRACES: &[u8] = include_bytes!("fixtures/golden-traces.npz");
 /// The version that the traces were recorded with.
 const RECORDED_WITH: &str = "3.3.7";
 
-/// The MuJoCo of a package of PyPI; none where it cannot be fetched.
+/// The MuJoCo of a package of PyPI; `None` if it cannot be fetched.
 fn fetched(package: &str) -> Option<Mujoco> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/library");
     let output = Command::new(script).args([package, "libmujoco"]).output().ok()?;
@@ -27,7 +27,7 @@ fn fetched(package: &str) -> Option<Mujoco> {
     Mujoco::open_file(Path::new(path.trim())).ok()
 }
 
-/// MuJoCo 3.3.7, fetched once; none where it cannot be.
+/// MuJoCo 3.3.7, fetched once; `None` if it cannot be.
 fn mujoco(test: &str) -> Option<&'static Mujoco> {
     static FOUND: OnceLock<Option<Mujoco>> = OnceLock::new();
     let package = format!("mujoco=={RECORDED_WITH}");

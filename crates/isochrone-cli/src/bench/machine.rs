@@ -1,4 +1,4 @@
-//! What the system tells of this machine; none where it does not tell.
+//! What the system tells of this machine; `None` if it does not tell.
 
 use isochrone::engine::Gpu;
 use serde::Serialize;

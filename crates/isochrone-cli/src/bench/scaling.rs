@@ -226,7 +226,7 @@ impl Scaling {
         head.to_owned() + &self.points.iter().map(line).collect::<String>()
     }
 
-    /// The curves of an axis, from 0 on: median and best of every learner; none where it has no two
+    /// The curves of an axis, from 0 on: median and best of every learner; `None` if it has no two
     /// points.
     fn picture(&self, axis: Axis) -> Option<Curves> {
         let mut series: Vec<Series> = Vec::new();

@@ -110,7 +110,7 @@ fn accuracy(rows: &[&Row], shown: &[Shown]) -> Vec<Vec<String>> {
     std::iter::once(head).chain(cells).collect()
 }
 
-/// How right the steps of every learner are in one world; none where nothing was measured.
+/// How right the steps of every learner are in one world; `None` if nothing was measured.
 pub fn of_accuracy(rows: &[Row], world: World) -> Option<Table> {
     let rows: Vec<&Row> =
         rows.iter().filter(|row| row.world == world && !row.accuracy.is_empty()).collect();

@@ -118,7 +118,7 @@ impl Atlas {
         Ok(Self { config: config.clone(), problem, shape, distance, policy })
     }
 
-    /// ½ mean (d(ẑ', z') + d(z', ẑ')); none where the policy needs no dynamics.
+    /// ½ mean (d(ẑ', z') + d(z', ẑ')); `None` if the policy needs no dynamics.
     fn dynamics<T: Scalar>(&self, program: &mut Program<T>, here: Value) -> Option<Value> {
         self.shape.dynamics.as_ref()?;
         let next = program.rows(Rows::Next);

@@ -71,7 +71,7 @@ macro_rules! learners {
                 }
             }
 
-            /// Reads the choices of the learner called `name`; none where there is no such learner.
+            /// Reads the choices of the learner called `name`; `None` if there is no such learner.
             pub fn read<'de, D: serde::Deserializer<'de>>(
                 name: &str,
                 from: D,
@@ -173,7 +173,7 @@ impl Config {
     /// The learner that is used where none is named.
     pub const DEFAULT: &str = "atlas";
 
-    /// The policy extraction of this learner, to read or replace; none where it has a fixed one.
+    /// The policy extraction of this learner, to read or replace; `None` if it has a fixed one.
     pub fn extraction_mut(&mut self) -> Option<&mut Extraction> {
         self.choices_mut().extraction_mut()
     }
@@ -195,7 +195,7 @@ impl Config {
         Ok(())
     }
 
-    /// How the teacher of this learner is made; none where it has none.
+    /// How the teacher of this learner is made; `None` if it has none.
     pub fn teacher(&self) -> Option<&teacher::Settings> {
         match self {
             Self::Atlas(config) => Some(&config.teacher),
@@ -203,7 +203,7 @@ impl Config {
         }
     }
 
-    /// The phases of this learner, to read or replace; none where it is all one.
+    /// The phases of this learner, to read or replace; `None` if it is all one.
     pub fn phases_mut(&mut self) -> Option<&mut Phases> {
         self.choices_mut().phases_mut()
     }

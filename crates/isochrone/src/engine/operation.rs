@@ -24,7 +24,7 @@ pub trait Operation<T: Scalar>: Send + Sync {
         0
     }
 
-    /// The same formula for a GPU; none where there is no kernel, and then a program with this
+    /// The same formula for a GPU; `None` if there is no kernel, and then a program with this
     /// operation runs on the CPU alone.
     fn kernels(&self) -> Option<&dyn Kernels> {
         None

@@ -98,7 +98,7 @@ struct Pair {
     to: usize,
 }
 
-/// Compares the distance of `model` with the steps that elapsed; none where no trajectory has two
+/// Compares the distance of `model` with the steps that elapsed; `None` if no trajectory has two
 /// rows.
 ///
 /// # Errors

@@ -49,7 +49,7 @@ pub struct TaskRate {
     /// How many of its episodes succeeded.
     #[serde(flatten)]
     pub rate: Rate,
-    /// Mean steps of those that did; none where none did.
+    /// Mean steps of those that did; `None` if none did.
     pub mean_steps: Option<f64>,
 }
 
@@ -58,14 +58,14 @@ pub struct TaskRate {
 pub struct Success {
     /// Over all tasks.
     pub overall: Rate,
-    /// Over the tasks with one switch or more; none where the world knows no switches.
+    /// Over the tasks with one switch or more; `None` if the world knows no switches.
     pub stitched: Option<Rate>,
     /// By the number of switches, rising.
     pub by_switches: Vec<Class>,
     /// By the benchmark's task, where the world has several that are asked in turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_task: Vec<TaskRate>,
-    /// Mean steps of the episodes that reached their goal; none where none did.
+    /// Mean steps of the episodes that reached their goal; `None` if none did.
     pub mean_steps: Option<f64>,
 }
 
@@ -96,7 +96,7 @@ pub fn by_task(groups: usize, outcomes: &[Outcome]) -> Vec<TaskRate> {
     if groups > 1 { (0..groups).filter_map(asked).collect() } else { Vec::new() }
 }
 
-/// Mean steps of the episodes that reached their goal; none where none did.
+/// Mean steps of the episodes that reached their goal; `None` if none did.
 fn mean_steps<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Option<f64> {
     let steps: Vec<f64> =
         outcomes.filter(|outcome| outcome.reached).map(|outcome| outcome.steps.into()).collect();

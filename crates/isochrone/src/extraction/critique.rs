@@ -7,7 +7,7 @@ use crate::engine::{Program, Scalar, Value};
 ///
 /// A critic answers at least one of the two questions; the table of [`extraction`](super) says what follows.
 pub trait Critique {
-    /// From each state, by way of its action, to the goal of its row; none where the critic cannot tell
+    /// From each state, by way of its action, to the goal of its row; `None` if the critic cannot tell
     /// where an action leads.
     fn after<T: Scalar>(
         &self,
@@ -19,7 +19,7 @@ pub trait Critique {
         None
     }
 
-    /// From each state to the goal of its row; none where recorded actions are compared by
+    /// From each state to the goal of its row; `None` if recorded actions are compared by
     /// [`Critique::after`].
     fn from<T: Scalar>(
         &self,

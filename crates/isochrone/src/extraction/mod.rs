@@ -88,7 +88,7 @@ impl Extraction {
         }
     }
 
-    /// Declares the policy's loss; none where no policy is learned. Goals lie `offsets` ahead, and the
+    /// Declares the policy's loss; `None` if no policy is learned. Goals lie `offsets` ahead, and the
     /// policy has `seen` of one.
     pub fn declare<T: Scalar>(
         &self,

@@ -90,7 +90,7 @@ impl Doubts {
     }
 }
 
-/// The median length of recorded steps that move; none where nothing does.
+/// The median length of recorded steps that move; `None` if nothing does.
 fn typical_step(dataset: &Dataset, gap: impl Fn(&[f32], &[f32]) -> f32) -> Option<f32> {
     let starts = (0..dataset.rows()).filter(|&row| dataset.last_row(row) != row);
     let lengths = starts.map(|row| gap(dataset.state(row), dataset.state(row + 1)));

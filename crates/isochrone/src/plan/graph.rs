@@ -311,7 +311,7 @@ impl<'d, D: Distance> Graph<'d, D> {
     }
 
     /// Where to head for from `state` on the way to the tree's goal: the first state of the path
-    /// that is `settings.waypoint` recorded steps ahead, or the goal where fewer remain; none where
+    /// that is `settings.waypoint` recorded steps ahead, or the goal where fewer remain; `None` if
     /// no path begins here.
     pub fn waypoint<'s>(&'s self, state: &[f32], tree: &'s Tree) -> Option<&'s [f32]> {
         let steps = &tree.ways.steps;

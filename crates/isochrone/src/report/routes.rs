@@ -25,7 +25,7 @@ pub struct Routes {
 pub struct Routed {
     /// What stands above the map.
     pub title: String,
-    /// Steps from each point to the goal; none where no distance was learned.
+    /// Steps from each point to the goal; `None` if no distance was learned.
     pub distance: Option<DistanceField>,
     /// Where the star stands.
     pub goal: [f32; 2],

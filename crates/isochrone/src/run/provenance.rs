@@ -54,7 +54,7 @@ impl Conditions {
         self.gpu().unwrap_or("CPU")
     }
 
-    /// What the folder of a run says of them; none where it says nothing.
+    /// What the folder of a run says of them; `None` if it says nothing.
     pub(super) fn read(folder: &Path) -> Result<Option<Self>> {
         read_toml(&folder.join(PROVENANCE))
     }
@@ -100,7 +100,7 @@ impl<'a> Provenance<'a> {
     }
 }
 
-/// The fingerprint of the data that the run in `folder` began with; none where it is not said.
+/// The fingerprint of the data that the run in `folder` began with; `None` if it is not said.
 pub(super) fn data_of(folder: &Path) -> Result<Option<String>> {
     #[derive(Deserialize)]
     struct Said {
@@ -109,7 +109,7 @@ pub(super) fn data_of(folder: &Path) -> Result<Option<String>> {
     Ok(read_toml::<Said>(&folder.join(PROVENANCE))?.and_then(|said| said.data))
 }
 
-/// The TOML file at `path`; none where there is no such file.
+/// The TOML file at `path`; `None` if there is no such file.
 pub(super) fn read_toml<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     if !path.exists() {
         return Ok(None);

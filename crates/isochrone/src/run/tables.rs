@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::evaluate::{OverTraining, Success};
 use crate::ledger;
 
-/// The evaluations of the run in `folder`, summed up; none where there were none.
+/// The evaluations of the run in `folder`, summed up; `None` if there were none.
 ///
 /// # Errors
 /// A table that cannot be read.

@@ -153,7 +153,7 @@ impl AntMaze {
         seen
     }
 
-    /// One episode, or none where the ant came to lie on its back.
+    /// One episode, or `None` if the ant came to lie on its back.
     fn attempt(
         &self,
         simulator: &Simulator,

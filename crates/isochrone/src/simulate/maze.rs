@@ -279,7 +279,7 @@ impl Maze {
         cell(index(point[1], self.rows), index(point[0], self.columns))
     }
 
-    /// Cells on the way from one cell to another, by the shortest way; none where there is none.
+    /// Cells on the way from one cell to another, by the shortest way; `None` if there is none.
     pub fn steps(&self, from: Cell, to: Cell) -> Option<u16> {
         let cells = self.walls.len();
         let steps = self.steps[self.number(to) * cells + self.number(from)];
@@ -338,7 +338,7 @@ impl Maze {
         steps
     }
 
-    /// Where a portal puts whoever stands at `point`; none where there is no portal.
+    /// Where a portal puts whoever stands at `point`; `None` if there is no portal.
     pub fn portal(&self, point: Place, draws: &mut Draws) -> Option<Place> {
         let (ways_in, ways_out) = self.map.portals();
         let near = |&way: &Cell| distance(point, Self::centre(way)) <= PORTAL_RADIUS;

@@ -108,7 +108,7 @@ impl Pinwheel {
         (moved(here, add(noise, clipped(point(action)), STRIDE)), Motion::Walk)
     }
 
-    /// One trajectory of `family`, or none where it strayed from the family's corridors.
+    /// One trajectory of `family`, or `None` if it strayed from the family's corridors.
     fn record_one(&self, family: usize, draws: &mut Draws) -> Option<(Vec<f32>, Vec<f32>)> {
         let shift = [0; 2].map(|_| draws.between(-AIM_JITTER, AIM_JITTER));
         let mut driver = Driver { side: family, in_spur: false, shift };

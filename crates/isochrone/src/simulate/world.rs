@@ -88,7 +88,7 @@ impl World {
         }
     }
 
-    /// The world as a pinwheel, which has an exact referee; none where it is another.
+    /// The world as a pinwheel, which has an exact referee; `None` if it is another.
     pub fn pinwheel(self) -> Option<Pinwheel> {
         match self {
             Self::Pinwheel => Some(Pinwheel::new(pinwheel::Tips::Closed)),

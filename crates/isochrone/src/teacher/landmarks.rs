@@ -210,7 +210,7 @@ fn scales(dataset: &Dataset, places: &[f64], size: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The length of a step in units; none where nothing ever moves.
+/// The length of a step in units; `None` if nothing ever moves.
 fn step(dataset: &Dataset, places: &[f64], size: usize) -> Option<f64> {
     let place = |row: usize| &places[row * size..][..size];
     let lengths = moves(dataset).map(|row| squared(place(row), place(row + 1)).sqrt());

@@ -108,7 +108,7 @@ impl CudaGraph {
         Err(broken(result::DriverError(INVALIDATED)))
     }
 
-    /// A capture; none where somebody else broke it.
+    /// A capture; `None` if somebody else broke it.
     fn attempt(
         machine: &Machine,
         shares: &[Share],

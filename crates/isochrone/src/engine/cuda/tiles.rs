@@ -47,7 +47,7 @@ pub(super) fn replace(launches: &mut Vec<Launch>, rules: &Rules) {
     launches.retain(|_| !fused.next().unwrap_or(false));
 }
 
-/// The kernel of a product; none where cuBLASLt is asked.
+/// The kernel of a product; `None` if cuBLASLt is asked.
 fn kernel(product: &Multiply, rules: &Rules) -> Option<&'static str> {
     let one = product.shape.m.div_ceil(SIDE) * product.shape.n.div_ceil(SIDE);
     let all = one * rules.replicas;

@@ -15,7 +15,7 @@ pub struct SteppedShape {
     pub network: Network,
     /// The head.
     pub head: HeadShape,
-    /// The dynamics; none where the data have no actions.
+    /// The dynamics; `None` if the data have no actions.
     pub dynamics: Option<Network>,
     /// Nats per unit of the head: ln(1/γ) for a head that measures steps, 1 for one that measures nats.
     pub nats: f64,

@@ -66,7 +66,7 @@ pub(super) fn draw(input: &Routes) -> Drawing {
     drawing
 }
 
-/// The bands of all maps; none where no distance was learned.
+/// The bands of all maps; `None` if no distance was learned.
 fn scale(input: &Routes) -> Option<ColourScale> {
     let fields = input.tasks.iter().filter_map(|task| task.distance.as_ref()?.range());
     let largest = fields.map(|range| f64::from(range[1])).reduce(f64::max)?;

@@ -150,7 +150,7 @@ impl Sheet {
         write_whole(&out.join(SHEET), text.as_bytes())
     }
 
-    /// The sheet in the folder of a comparison; none where the comparison has none.
+    /// The sheet in the folder of a comparison; `None` if the comparison has none.
     ///
     /// # Errors
     /// As [`Sheet::read`].

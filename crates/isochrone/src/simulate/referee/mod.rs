@@ -49,7 +49,7 @@ enum Judge {
 }
 
 impl Referee {
-    /// Prepares the answers for `data` recorded in `world`; none where the world has no referee.
+    /// Prepares the answers for `data` recorded in `world`; `None` if the world has no referee.
     ///
     /// # Errors
     /// A discount outside (0, 1), data of another size than the world's.

@@ -216,7 +216,7 @@ impl MazeWays {
         [node % self.columns, node / self.columns].map(coordinate)
     }
 
-    /// The four nodes around `place` and their shares in it; none where one of them is a wall.
+    /// The four nodes around `place` and their shares in it; `None` if one of them is a wall.
     fn between(&self, place: Place) -> Option<([u32; 4], [f64; 4])> {
         let [column, row] = place.map(position);
         let node = row as usize * self.columns + column as usize;

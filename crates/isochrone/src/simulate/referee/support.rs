@@ -65,7 +65,7 @@ pub fn direction(heading: usize) -> Place {
     [cosine, sine]
 }
 
-/// The heading nearest to the direction of `action`; none where it is too short.
+/// The heading nearest to the direction of `action`; `None` if it is too short.
 fn nearest(action: Place) -> Option<usize> {
     let turns = action[1].atan2(action[0]) / std::f64::consts::TAU;
     let heading = (turns * HEADINGS as f64).round().rem_euclid(HEADINGS as f64) as usize;
