@@ -119,7 +119,7 @@ fn plan(arguments: &Plan) -> Result<Report> {
     let goal = coordinates("goal", &arguments.goal, size)?;
     let source = data_of(&opened)?;
     let ends = [completed(start, &source.dataset)?, completed(goal, &source.dataset)?];
-    let graph = opened.config.graph(model, &source.dataset)?;
+    let graph = opened.graph(&source.dataset)?;
     let (start, goal) = (&ends[0].0, &ends[1].0);
     let path = match arguments.planner {
         Planner::Graph => graph.path(start, goal)?,

@@ -43,7 +43,7 @@ pub fn rate(rate: &Rate) -> String {
 /// All evaluations of a run in a maze, whose benchmarks report them in two ways; none elsewhere.
 pub fn over_training(config: &RunConfig, folder: &Path) -> Result<Option<OverTraining>> {
     match config.data.world() {
-        Some(World::Maze(_)) => run::over_training(folder),
+        Some(World::Maze(_)) => run::over_training(config, folder),
         _ => Ok(None),
     }
 }

@@ -188,3 +188,47 @@ fn the_help_of_train_names_files_that_exist() {
         assert!(file.starts_with("runs/") || root.join(file).exists(), "`{file}` does not exist");
     }
 }
+
+#[test]
+fn a_kept_graph_gives_the_same_plan_and_that_of_another_model_is_not_used() {
+    let folder = TempDir::new().unwrap();
+    let run = folder.path().join("run");
+    let graph = run.join("plan.graph");
+    let plan = || {
+        let ends = ["--start", "0.2,0.1", "--goal", "0.9,0.5", "--no-pictures", "--json"];
+        said(&[&["plan", path(&run)], &ends[..]].concat()).0
+    };
+    said(&train("train.steps=20", path(&run), &[]));
+    let first = plan();
+    let kept = std::fs::read(&graph).unwrap();
+    assert_eq!(plan(), first);
+    said(&["train", "--out", path(&run), "--more", "60"]);
+    let later = plan();
+    assert_ne!(later, first);
+    assert_ne!(std::fs::read(&graph).unwrap(), kept);
+    std::fs::remove_file(&graph).unwrap();
+    assert_eq!(plan(), later);
+    // What stands there is replaced only if it can be: the answer does not depend on it.
+    std::fs::remove_file(&graph).unwrap();
+    std::fs::create_dir(&graph).unwrap();
+    assert_eq!(plan(), later);
+}
+
+#[test]
+fn a_run_that_lost_a_row_of_its_tables_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let run = folder.path().join("run");
+    said(&train("train.steps=20", path(&run), &["--set", "train.evaluate_every=5"]));
+    for (name, lost) in [("metrics.csv", 10), ("evaluation.csv", 15), ("evaluation.csv", 20)] {
+        let table = run.join(name);
+        let whole = std::fs::read_to_string(&table).unwrap();
+        let kept = |line: &&str| !line.starts_with(&format!("{lost},"));
+        let cut: Vec<&str> = whole.lines().filter(kept).collect();
+        std::fs::write(&table, cut.join("\n") + "\n").unwrap();
+        let told = refused(&["train", "--out", path(&run)]);
+        assert!(told.contains(&format!("the row of step {lost} is missing")), "{told}");
+        assert!(told.contains(name) && told.contains("restore the file"), "{told}");
+        std::fs::write(&table, whole).unwrap();
+        said(&["train", "--out", path(&run)]);
+    }
+}

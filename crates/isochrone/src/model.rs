@@ -425,6 +425,17 @@ impl Model {
         self.save_with(path.as_ref(), BTreeMap::new())
     }
 
+    /// A name for the distance: 64 digits that change with any number of it or of what it sees.
+    pub(crate) fn distance_fingerprint(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(format!("{:?}", self.shape).as_bytes());
+        let numbers = self.distance.iter().flat_map(|(_, numbers)| numbers);
+        for number in self.shape.normalization.directions().iter().chain(numbers) {
+            hasher.update(&number.to_le_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
     /// Like [`Model::save`], with `facts` about the run it belongs to.
     pub(crate) fn save_with(&self, path: &Path, mut facts: BTreeMap<String, String>) -> Result<()> {
         let flat =

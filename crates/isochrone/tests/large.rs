@@ -2,11 +2,13 @@
 //! data may have a file of their own.
 #![allow(clippy::unwrap_used)]
 
+#[cfg(unix)]
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use isochrone::data::{Dataset, npz};
 use isochrone::engine::Threads;
-use isochrone::run::{self, Conditions, Finished, RunConfig, Silent};
+use isochrone::run::{self, Conditions, Finished, Observer, RunConfig, Silent};
 
 /// A hundred walks in the plane, 76 kB of them.
 fn walks() -> Dataset {
@@ -99,18 +101,70 @@ fn data_that_are_cut_under_a_run_stop_it_and_its_checkpoint_goes_on() {
         }
     }
     let out = folder.path().join("run");
-    let begin = |observer: &mut dyn run::Observer| {
-        run::execute(&config, &source, &out, &Conditions::default(), Threads::default(), observer)
-    };
-    let error = begin(&mut Cut(path.clone())).err().unwrap();
+    let (conditions, threads) = (Conditions::default(), Threads::default());
+    let mut cut = Cut(path.clone());
+    let error = run::execute(&config, &source, &out, &conditions, threads, &mut cut).err().unwrap();
     assert_eq!(error.exit_code(), 6, "{error}");
     assert!(error.to_string().contains("at byte"), "{error}");
     std::fs::write(&path, whole).unwrap();
-    begin(&mut Silent).unwrap();
+    train(&config, &out).unwrap();
     let other = folder.path().join("other");
     train(&config, &other).unwrap();
     let read = |side: &Path| std::fs::read(side.join("model.safetensors")).unwrap();
     assert!(read(&out) == read(&other), "the run that was stopped ends in other bytes");
+}
+
+/// Overwrites the data of a run while it trains.
+#[cfg(unix)]
+struct Overwrites<'a> {
+    path: &'a Path,
+    at: u64,
+    byte: u64,
+    bytes: &'a [u8],
+}
+
+#[cfg(unix)]
+impl Observer for Overwrites<'_> {
+    fn updated(&mut self, step: u64, _: u64) {
+        if step == self.at {
+            let file = std::fs::OpenOptions::new().write(true).open(self.path).unwrap();
+            file.write_all_at(self.bytes, self.byte).unwrap();
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn data_overwritten_in_place_under_a_run_that_reads_them_stop_it_before_the_next_save() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("walks.npz");
+    npz::write(&path, &walks()).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let config = config(&path, &["algorithm.name=cmd1", "data.memory=100 kB"]);
+    // Every float of these bits is NaN.
+    let nothing = vec![0xff; 38_400];
+    let half = 0.5f32.to_le_bytes().repeat(4_000);
+    for (name, bytes, expected) in
+        [("half", &half, "was written to while"), ("nothing", &nothing, "holds `NaN`")]
+    {
+        let out = folder.path().join(name);
+        let source = run::open_source(&config.data).unwrap();
+        let mut observer = Overwrites { path: &path, at: 17, byte: 4_000, bytes };
+        let (conditions, threads) = (Conditions::default(), Threads::default());
+        let stopped = run::execute(&config, &source, &out, &conditions, threads, &mut observer);
+        let error = stopped.err().unwrap();
+        assert_eq!(error.exit_code(), 6, "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+        let saved = |step: u64| out.join(format!("checkpoints/step-{step:012}.safetensors"));
+        assert!(saved(15).exists() && !saved(30).exists(), "{name}");
+        // With its data restored the run ends as one that was never disturbed.
+        std::fs::write(&path, &whole).unwrap();
+        train(&config, &out).unwrap();
+        let undisturbed = folder.path().join(format!("{name}-undisturbed"));
+        train(&config, &undisturbed).unwrap();
+        let read = |side: &Path| std::fs::read(side.join("model.safetensors")).unwrap();
+        assert!(read(&out) == read(&undisturbed), "{name}");
+    }
 }
 
 /// The losses on held-out data, row after row of `metrics.csv`.

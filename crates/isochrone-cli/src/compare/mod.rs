@@ -197,12 +197,14 @@ fn check_page(page: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Writes and prints what the folders hold.
+/// Writes and prints what the folders hold; writes nothing unless all of it can be read.
 fn report(folders: &[PathBuf], grid: Option<String>, arguments: &Compare) -> Result<()> {
-    let reports = folders
+    let gathered = folders
         .iter()
-        .map(|out| written(out, grid.as_deref(), arguments))
+        .map(|out| Gathered::read(out, grid.as_deref(), arguments))
         .collect::<Result<Vec<_>>>()?;
+    gathered.iter().try_for_each(|one| one.write(grid.as_deref(), arguments))?;
+    let reports: Vec<ComparisonReport> = gathered.into_iter().map(|one| one.report).collect();
     if let Some(target) = &arguments.distance {
         write_whole(target, distance::page(&reports).as_bytes())?;
     }
@@ -210,56 +212,73 @@ fn report(folders: &[PathBuf], grid: Option<String>, arguments: &Compare) -> Res
     reports.iter().try_for_each(told)
 }
 
-/// Writes what the folder `out` holds.
-fn written(out: &Path, grid: Option<&str>, arguments: &Compare) -> Result<ComparisonReport> {
-    let results = Results::read(out)?;
-    let write = |name: &str, text: &str| {
-        let path = out.join(name);
-        write_whole(&path, text.as_bytes()).map(|()| path)
-    };
-    if let Some(grid) = grid {
-        write(GRID, grid)?;
-    }
-    let mut wrote = vec![
-        write("compare.csv", &results.to_csv())?,
-        write("curves.csv", &results.curves_csv())?,
-        out.join("compare.json"),
-    ];
-    let picture = picture(&results.curves());
-    if let Some(picture) = &picture {
-        draw::comparison(picture, &out.join("curves"))?;
-        wrote.extend(["curves.png", "curves.svg"].map(|name| out.join(name)));
-    }
-    wrote.extend(arguments.results.clone());
-    wrote.extend(arguments.distance.clone());
-    let trained = |(conditions, runs): (&Conditions, usize)| {
-        let conditions = conditions.clone();
-        Trained { conditions, runs }
-    };
-    let report = ComparisonReport {
-        conditions: results.conditions().into_iter().map(trained).collect(),
-        protocols: protocols(&results),
-        sheet: Sheet::kept(out)?,
-        rows: results.rows()?,
-        pooled: results.pooled(),
-        wrote,
-    };
-    let text = serde_json::to_string_pretty(&report)
-        .map_err(|error| Error::input(format!("the results cannot be written: {error}")))?;
-    write("compare.json", &text)?;
-    if let Some(target) = &arguments.results {
+/// Everything that a folder holds, and what is to be written about it.
+struct Gathered<'a> {
+    out: &'a Path,
+    results: Results,
+    picture: Option<Comparison>,
+    /// What was tuned, for the page.
+    grid: Option<String>,
+    report: ComparisonReport,
+    json: String,
+}
+
+impl<'a> Gathered<'a> {
+    fn read(out: &'a Path, grid: Option<&str>, arguments: &Compare) -> Result<Self> {
+        let results = Results::read(out)?;
         let kept = out.join(GRID);
-        let grid = kept.exists().then(|| read_grid(&kept)).transpose()?;
-        let drawn = target.with_extension("");
+        let grid = match grid {
+            None if kept.exists() => Some(read_grid(&kept)?),
+            grid => grid.map(str::to_owned),
+        };
+        let mut wrote =
+            ["compare.csv", "curves.csv", "compare.json"].map(|name| out.join(name)).to_vec();
+        let picture = picture(&results.curves());
         if let Some(picture) = &picture {
+            picture.check()?;
+            wrote.extend(["curves.png", "curves.svg"].map(|name| out.join(name)));
+        }
+        wrote.extend(arguments.results.clone());
+        wrote.extend(arguments.distance.clone());
+        let trained = |(conditions, runs): (&Conditions, usize)| {
+            let conditions = conditions.clone();
+            Trained { conditions, runs }
+        };
+        let report = ComparisonReport {
+            conditions: results.conditions().into_iter().map(trained).collect(),
+            protocols: protocols(&results),
+            sheet: Sheet::kept(out)?,
+            rows: results.rows()?,
+            pooled: results.pooled(),
+            wrote,
+        };
+        let json = serde_json::to_string_pretty(&report)
+            .map_err(|error| Error::input(format!("the results cannot be written: {error}")))?;
+        Ok(Self { out, results, picture, grid, report, json })
+    }
+
+    fn write(&self, grid: Option<&str>, arguments: &Compare) -> Result<()> {
+        let Self { out, results, picture, report, .. } = self;
+        let write = |name: &str, text: &str| write_whole(&out.join(name), text.as_bytes());
+        if let Some(grid) = grid {
+            write(GRID, grid)?;
+        }
+        write("compare.csv", &results.to_csv())?;
+        write("curves.csv", &results.curves_csv())?;
+        write("compare.json", &self.json)?;
+        if let Some(picture) = picture {
+            draw::comparison(picture, &out.join("curves"))?;
+        }
+        let Some(target) = &arguments.results else { return Ok(()) };
+        let drawn = target.with_extension("");
+        if let Some(picture) = picture {
             draw::comparison(picture, &drawn)?;
         }
         let curves = picture.as_ref().and_then(|_| drawn.file_name()?.to_str());
-        let routes = shown::copy(&results, target)?;
-        let page = page::page(&report, curves, &routes, grid.as_deref());
-        write_whole(target, page.as_bytes())?;
+        let routes = shown::copy(results, target)?;
+        let page = page::page(report, curves, &routes, self.grid.as_deref());
+        write_whole(target, page.as_bytes())
     }
-    Ok(report)
 }
 
 fn protocols(results: &Results) -> Vec<Protocol> {

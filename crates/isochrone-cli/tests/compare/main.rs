@@ -395,3 +395,27 @@ fn what_cannot_be_compared_is_refused_before_any_training() {
         said(compare(&WHOLE, &["--extraction", "awr", "--set", "evaluation.tasks=25"]), 2);
     assert!(told.contains("differs in `evaluation.tasks`"), "{told}");
 }
+
+#[test]
+fn a_report_of_a_run_that_lost_an_evaluation_is_refused_and_nothing_is_written() {
+    let out = FOLDER.path().join("lost");
+    bring_tables(&out);
+    let table = out.join("pinwheel/cmd2-ddpg-bc/seed-1/evaluation.csv");
+    let text = std::fs::read_to_string(&table).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    let report = |code: i32| {
+        let mut command = isochrone();
+        command.args(["compare", "--report-only"]).arg(&out);
+        said(command, code)
+    };
+    std::fs::write(&table, format!("{}\n{}\n", lines[0], lines[2])).unwrap();
+    let [_, told] = report(2);
+    holds(&told, &["the row of step 200 is missing", "evaluation.csv"]);
+    for name in ["compare.csv", "curves.csv", "compare.json", "curves.png"] {
+        assert!(!out.join(name).exists(), "{name}");
+    }
+    std::fs::write(&table, text).unwrap();
+    report(0);
+    assert!(out.join("compare.csv").exists());
+}

@@ -180,6 +180,17 @@ impl Dataset {
         }
     }
 
+    /// Refuses rows that stay in a file which was written to since it was opened.
+    ///
+    /// # Errors
+    /// [`Error::Changed`](crate::Error::Changed) if its length or modification time is another.
+    pub fn check_unchanged(&self) -> Result<()> {
+        match &self.store {
+            Store::Memory(_) => Ok(()),
+            Store::Disk(disk) => disk.file.check_unchanged(),
+        }
+    }
+
     /// The rows in memory.
     fn numbers(&self) -> &Numbers {
         match &self.store {

@@ -186,8 +186,9 @@ impl Pieces for NpzReader {
         let (Some(states), Some(actions)) = (self.states.place(), actions) else {
             return Ok(None);
         };
+        // Before every value is checked: what is written to it from here on is noticed.
+        let file = DataFile::new(open_file(&self.path)?, &self.path)?;
         let size = self.check()?;
-        let file = DataFile { file: open_file(&self.path)?, path: self.path.clone() };
         let disk = RowsOnDisk {
             file: Arc::new(file),
             states,

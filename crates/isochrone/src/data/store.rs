@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use super::files::read_at;
 use super::npy::Item;
@@ -46,11 +47,38 @@ pub(super) struct RowsOnDisk {
     pub(super) standard: Arc<OnceLock<[Vec<f32>; 2]>>,
 }
 
-/// A file that stays open.
+/// A file that stays open, with its length and modification time when it was opened.
 #[derive(Debug)]
 pub(super) struct DataFile {
-    pub(super) file: File,
-    pub(super) path: PathBuf,
+    file: File,
+    path: PathBuf,
+    stamp: (u64, Option<SystemTime>),
+}
+
+const CHANGED: &str = "the data were changed while in use; restore the file and resume";
+
+impl DataFile {
+    /// The open `file` at `path`, as it is now.
+    pub(super) fn new(file: File, path: &Path) -> Result<Self> {
+        let stamp = stamp(&file).map_err(|error| Error::disk("read", path, error))?;
+        Ok(Self { file, path: path.to_owned(), stamp })
+    }
+
+    /// Refuses a file that was written to since it was opened.
+    pub(super) fn check_unchanged(&self) -> Result<()> {
+        let now = stamp(&self.file).map_err(|error| Error::disk("read", &self.path, error))?;
+        if now == self.stamp {
+            return Ok(());
+        }
+        Err(Error::changed("the file was written to while its data were in use")
+            .in_file(&self.path)
+            .hint(CHANGED))
+    }
+}
+
+fn stamp(file: &File) -> std::io::Result<(u64, Option<SystemTime>)> {
+    let about = file.metadata()?;
+    Ok((about.len(), about.modified().ok()))
 }
 
 impl PartialEq for DataFile {
@@ -93,7 +121,16 @@ impl ArrayPlace {
         })?;
         if self.item == Item::Float32 {
             out.extend(bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)));
-            return Ok(());
+            // Every value was finite when the file was opened.
+            return match out.iter().position(|value| !value.is_finite()) {
+                None => Ok(()),
+                Some(at) => {
+                    let (row, value) = (row + (at / self.size) as u64, out[at]);
+                    Err(Error::changed(format!("row {row} holds `{value}`"))
+                        .in_file(&opened.path)
+                        .hint(CHANGED))
+                }
+            };
         }
         for item in bytes.chunks_exact(self.item.bytes()) {
             let first = out.len();
@@ -106,7 +143,7 @@ impl ArrayPlace {
                     self.size
                 ))
                 .in_file(&opened.path)
-                .hint("the data were changed while in use; restore the file and resume")
+                .hint(CHANGED)
             })? = 1.0;
         }
         Ok(())

@@ -14,22 +14,26 @@ use crate::random::{Purpose, Stream, below};
 /// Rows that the next stand-in is chosen from; a longer dataset is sampled.
 const CONSIDERED: usize = 20_000;
 
-/// Chosen rows, and for every row of the dataset the chosen one nearest to it.
+/// Chosen rows, and where they lie.
 pub(super) struct Cover {
     /// The chosen rows.
     pub(super) rows: Vec<usize>,
-    /// For every row of the dataset the place in `rows` of the nearest.
-    pub(super) owners: Vec<u32>,
     scaling: Normalization,
     /// The coordinates that count.
     axes: Vec<usize>,
     points: Vec<f32>,
-    squared_radius: f32,
+    pub(super) squared_radius: f32,
 }
 
 impl Cover {
-    /// At most `most` rows that cover `dataset` in the coordinates `axes`.
-    pub(super) fn new(dataset: &Dataset, axes: &[usize], most: usize, seed: u64) -> Result<Self> {
+    /// At most `most` rows that cover `dataset` in the coordinates `axes`, and for every row of the
+    /// dataset the place of the chosen one nearest to it.
+    pub(super) fn new(
+        dataset: &Dataset,
+        axes: &[usize],
+        most: usize,
+        seed: u64,
+    ) -> Result<(Self, Vec<u32>)> {
         let scaling = Normalization::fit(dataset, Scaling::Standard)?;
         let size = axes.len();
         let mut scaled = Vec::with_capacity(size * dataset.rows());
@@ -41,7 +45,22 @@ impl Cover {
             rows.iter().flat_map(|&row| scaled[row * size..][..size].iter().copied()).collect();
         let sweep = Sweep::new(&points, size);
         let owners = scaled.par_chunks_exact(size).map(|state| sweep.nearest(state)).collect();
-        Ok(Self { rows, owners, scaling, axes: axes.to_vec(), points, squared_radius })
+        Ok((Self { rows, scaling, axes: axes.to_vec(), points, squared_radius }, owners))
+    }
+
+    /// The cover of `dataset` by rows that were chosen before.
+    pub(super) fn of(
+        dataset: &Dataset,
+        axes: &[usize],
+        rows: Vec<usize>,
+        squared_radius: f32,
+    ) -> Result<Self> {
+        let scaling = Normalization::fit(dataset, Scaling::Standard)?;
+        let mut points = Vec::with_capacity(axes.len() * rows.len());
+        for &row in rows.iter().filter(|&&row| row < dataset.rows()) {
+            points.extend(counted(&scaling, axes, dataset.state(row)));
+        }
+        Ok(Self { rows, scaling, axes: axes.to_vec(), points, squared_radius })
     }
 
     /// The nearest stand-in of `state`, and all within the radius of the cover.
@@ -121,20 +140,27 @@ fn traverse(scaled: &[f32], size: usize, most: usize, seed: u64) -> (Vec<usize>,
     } else {
         (0..CONSIDERED).map(draw).collect()
     };
-    let point = |row: usize| &scaled[row * size..][..size];
+    // Coordinate by coordinate, so that all rows are compared at once.
+    let along = |axis: usize| considered.iter().map(|&row| scaled[row * size + axis]).collect();
+    let coordinates: Vec<Vec<f32>> = (0..size).map(along).collect();
+    let mut own = vec![0.0_f32; considered.len()];
     let mut gaps = vec![f32::INFINITY; considered.len()];
     let mut chosen = Vec::new();
-    let (mut next, mut widest) = (considered[draw(0) % considered.len()], f32::INFINITY);
+    let (mut next, mut widest) = (draw(0) % considered.len(), f32::INFINITY);
     while chosen.len() < most && widest > 0.0 {
-        chosen.push(next);
-        let centre = point(next);
-        widest = 0.0;
-        for (gap, &row) in gaps.iter_mut().zip(&considered) {
-            *gap = gap.min(squared_gap(point(row), centre));
-            if *gap > widest {
-                (widest, next) = (*gap, row);
+        chosen.push(considered[next]);
+        own.fill(0.0);
+        for numbers in &coordinates {
+            let centre = numbers[next];
+            for (gap, number) in own.iter_mut().zip(numbers) {
+                *gap += (number - centre) * (number - centre);
             }
         }
+        for (gap, own) in gaps.iter_mut().zip(&own) {
+            *gap = gap.min(*own);
+        }
+        widest = gaps.iter().copied().fold(0.0, f32::max);
+        next = gaps.iter().position(|&gap| gap == widest).unwrap_or(next);
     }
     (chosen, widest)
 }
@@ -148,22 +174,22 @@ mod tests {
         let states: Vec<f32> =
             (0..121).flat_map(|at| [(at % 11) as f32, (at / 11) as f32]).collect();
         let dataset = Dataset::new(states, 2, None, &[121]).unwrap();
-        let cover = Cover::new(&dataset, &[0, 1], 9, 3).unwrap();
+        let (cover, owners) = Cover::new(&dataset, &[0, 1], 9, 3).unwrap();
         assert_eq!(cover.rows.len(), 9);
         let point = |place: usize| &cover.points[2 * place..][..2];
         for place in 0..9 {
             assert!(
                 (0..place).all(|p| squared_gap(point(p), point(place)) >= cover.squared_radius)
             );
-            assert_eq!(cover.owners[cover.rows[place]] as usize, place);
+            assert_eq!(owners[cover.rows[place]] as usize, place);
         }
         let mut scaled = [0.0; 2];
         for row in 0..121 {
             cover.scaling.apply(dataset.state(row), &mut scaled);
-            let own = squared_gap(point(cover.owners[row] as usize), &scaled);
+            let own = squared_gap(point(owners[row] as usize), &scaled);
             assert!(own <= cover.squared_radius);
             assert!((0..9).all(|place| squared_gap(point(place), &scaled) >= own));
-            assert!(cover.near(dataset.state(row)).contains(&(cover.owners[row] as usize)));
+            assert!(cover.near(dataset.state(row)).contains(&(owners[row] as usize)));
         }
     }
 
@@ -191,9 +217,9 @@ mod tests {
     fn a_cover_of_few_different_states_stops_at_them() {
         let states = [0.0f32, 1.0, 0.0, 1.0, 5.0, 5.0].to_vec();
         let dataset = Dataset::new(states, 1, None, &[6]).unwrap();
-        let cover = Cover::new(&dataset, &[0], 100, 0).unwrap();
+        let (cover, owners) = Cover::new(&dataset, &[0], 100, 0).unwrap();
         assert_eq!(cover.rows.len(), 3);
-        assert_eq!(cover.owners[0], cover.owners[2]);
+        assert_eq!(owners[0], owners[2]);
         assert_eq!(cover.near(&[0.9]).len(), 1);
         assert_eq!(dataset.state(cover.rows[cover.near(&[0.9])[0]]), [1.0]);
     }

@@ -10,7 +10,9 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::cover::Cover;
-use super::shortest::{Edge, Edges, Ways};
+use super::kept;
+use super::roadmap::{Longest, RoadMap, Support, supports};
+use super::shortest::Ways;
 use super::{Distance, Hop, Novelty, Path, PathEnding, check_state};
 use crate::data::Dataset;
 use crate::error::{Error, Result};
@@ -48,29 +50,13 @@ impl Default for GraphSettings {
     }
 }
 
-/// The learned distance above which an edge is dropped although the data support it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Longest {
-    /// In learned steps.
-    Steps(f32),
-    /// The share of supported edges that are kept, shortest first. A learned distance may read as
-    /// steps plus a constant, and a share does not mind.
-    Share(f32),
-}
-
 /// Data states joined by recorded steps, with learned lengths.
 pub struct Graph<'d, D: Distance> {
     distance: &'d D,
     settings: GraphSettings,
-    cover: Cover,
+    map: RoadMap,
     states: Vec<f32>,
     embedded: D::Embedded,
-    edges: Edges,
-    /// The trajectories that support each edge, rising; those of edge n end at `support_ends[n]`.
-    supports: Vec<Support>,
-    support_ends: Vec<usize>,
-    threshold: f32,
 }
 
 /// The shortest ways from every node to one goal: solved once, followed from many starts.
@@ -88,79 +74,81 @@ impl Tree {
     }
 }
 
-/// A trajectory that goes from one node to another; sorts by where it leads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Support {
-    to: u32,
-    from: u32,
-    trajectory: u32,
-    rows: u32,
-    /// Its last row at the one node, and its first at the other.
-    leaves: u32,
-    arrives: u32,
-}
-
 impl<'d, D: Distance> Graph<'d, D> {
     /// Builds the graph of `dataset`, or where it stays in a file of a sample that fits into memory.
     ///
     /// # Errors
     /// Settings without extent, or states of another size than the distance's.
     pub fn new(distance: &'d D, dataset: &Dataset, settings: GraphSettings) -> Result<Self> {
+        Self::with_map(distance, dataset, settings, |_, _| None)
+    }
+
+    /// As [`Graph::new`], with what was built kept in the file `path` and read from there if it is of
+    /// these data, this distance and these settings. `key` names data and distance. A file that is
+    /// damaged or of something else is replaced; one that cannot be written is done without.
+    ///
+    /// # Errors
+    /// As [`Graph::new`].
+    pub(crate) fn kept(
+        distance: &'d D,
+        dataset: &Dataset,
+        settings: GraphSettings,
+        (path, key): (&std::path::Path, &str),
+    ) -> Result<Self> {
+        let key = format!("{key} {settings:?} {:?}", distance.places());
+        let mut found = false;
+        let graph = Self::with_map(distance, dataset, settings, |dataset, axes| {
+            let map = kept::read(path, &key, dataset, axes);
+            found = map.is_some();
+            map
+        })?;
+        if !found {
+            kept::write(path, &key, &graph.map).ok();
+        }
+        Ok(graph)
+    }
+
+    /// The graph of a map that is already there, or of a new one.
+    fn with_map(
+        distance: &'d D,
+        dataset: &Dataset,
+        settings: GraphSettings,
+        known: impl FnOnce(&Dataset, &[usize]) -> Option<RoadMap>,
+    ) -> Result<Self> {
         distance.check()?;
         check(&settings, distance.state_size(), dataset.state_size())?;
         let dataset = &*dataset.in_memory()?;
-        let cover = Cover::new(dataset, &distance.places(), settings.nodes, settings.seed)?;
-        let states: Vec<f32> =
-            cover.rows.iter().flat_map(|&row| dataset.state(row).iter().copied()).collect();
+        let axes = distance.places();
+        let states_of = |rows: &[usize]| -> Vec<f32> {
+            rows.iter().flat_map(|&row| dataset.state(row).iter().copied()).collect()
+        };
+        if let Some(map) = known(dataset, &axes) {
+            let states = states_of(&map.cover.rows);
+            let embedded = distance.embed(&states);
+            return Ok(Self { distance, settings, map, states, embedded });
+        }
+        let (cover, owners) = Cover::new(dataset, &axes, settings.nodes, settings.seed)?;
+        let states = states_of(&cover.rows);
         let embedded = distance.embed(&states);
         let between = distance.pairwise(&embedded, &embedded);
-        let nodes = cover.rows.len();
-        let steps =
-            |support: &Support| between[support.from as usize * nodes + support.to as usize];
-        let found = supports(dataset, &cover.owners, settings.ahead);
-        let groups: Vec<&[Support]> =
-            found.chunk_by(|one, other| (one.to, one.from) == (other.to, other.from)).collect();
-        let threshold = match settings.longest {
-            Longest::Steps(steps) => steps,
-            Longest::Share(share) => quantile(groups.iter().map(|g| steps(&g[0])).collect(), share),
-        };
-        let mut list = Vec::new();
-        let (mut supports, mut support_ends) = (Vec::new(), Vec::new());
-        for group in groups.into_iter().filter(|group| steps(&group[0]) <= threshold) {
-            let Support { from, to, rows, .. } = group[0];
-            let rows = group.iter().fold(rows, |fewest, support| fewest.min(support.rows));
-            // A distance that is no quasimetric may be negative; a path never gains by an edge.
-            list.push(Edge { from, to, steps: steps(&group[0]).max(0.0), rows });
-            supports.extend_from_slice(group);
-            support_ends.push(supports.len());
-        }
-        let edges = Edges::new(nodes, list);
-        Ok(Self {
-            distance,
-            settings,
-            cover,
-            states,
-            embedded,
-            edges,
-            supports,
-            support_ends,
-            threshold,
-        })
+        let supports = supports(dataset, &owners, settings.ahead);
+        let map = RoadMap::new(cover, &supports, &between, settings.longest);
+        Ok(Self { distance, settings, map, states, embedded })
     }
 
     /// How many nodes.
     pub fn nodes(&self) -> usize {
-        self.cover.rows.len()
+        self.map.cover.rows.len()
     }
 
     /// How many edges.
     pub fn edges(&self) -> usize {
-        self.edges.list.len()
+        self.map.edges.list.len()
     }
 
     /// The learned steps above which an edge was dropped.
     pub fn threshold(&self) -> f32 {
-        self.threshold
+        self.map.threshold
     }
 
     /// The states of the nodes, row after row.
@@ -191,10 +179,10 @@ impl<'d, D: Distance> Graph<'d, D> {
         let to_goals =
             self.distance.pairwise(&self.embedded, &self.distance.embed(&goals.concat()));
         let tree = |(index, goal): (usize, &&[f32])| {
-            let ends = self.cover.near(goal);
+            let ends = self.map.cover.near(goal);
             let rest = |&node: &usize| (node, to_goals[node * count + index]);
             let rests: Vec<(usize, f32)> = ends.iter().map(rest).collect();
-            Tree { goal: goal.to_vec(), ends, ways: self.edges.ways_to(&rests) }
+            Tree { goal: goal.to_vec(), ends, ways: self.map.edges.ways_to(&rests) }
         };
         Ok(goals.par_iter().enumerate().map(tree).collect())
     }
@@ -216,7 +204,7 @@ impl<'d, D: Distance> Graph<'d, D> {
         let novelty = Novelty::of(self.distance, start, &tree.goal);
         let embedded = self.distance.embed(start);
         let direct = self.distance.pairwise(&embedded, &self.distance.embed(&tree.goal))[0];
-        let near = self.cover.near(start);
+        let near = self.map.cover.near(start);
         let mut path = Path {
             states: vec![start.to_vec()],
             steps: f32::INFINITY,
@@ -269,7 +257,7 @@ impl<'d, D: Distance> Graph<'d, D> {
         let (mut here, mut used, mut recorded) = (first, Vec::new(), 0);
         path.states.push(self.state(here).to_vec());
         while let Some(index) = tree.ways.first_edges[here] {
-            let edge = self.edges.list[index as usize];
+            let edge = self.map.edges.list[index as usize];
             here = edge.to as usize;
             recorded += edge.rows as usize;
             used.push(index as usize);
@@ -286,10 +274,7 @@ impl<'d, D: Distance> Graph<'d, D> {
     /// Recorded moves along `edges`, one after the other, by the fewest trajectories: each is kept
     /// as long as it supports the next edge.
     fn hops(&self, edges: &[usize]) -> Vec<Hop> {
-        let support = |edge: usize| {
-            let begin = if edge == 0 { 0 } else { self.support_ends[edge - 1] };
-            &self.supports[begin..self.support_ends[edge]]
-        };
+        let support = |edge: usize| self.map.supports_of(edge);
         let of = |edge: usize, trajectory: u32| {
             let found = support(edge).binary_search_by_key(&trajectory, |one| one.trajectory);
             found.ok().map(|at| Hop::of(&support(edge)[at]))
@@ -315,7 +300,7 @@ impl<'d, D: Distance> Graph<'d, D> {
     /// no path begins here.
     pub fn waypoint<'s>(&'s self, state: &[f32], tree: &'s Tree) -> Option<&'s [f32]> {
         let steps = &tree.ways.steps;
-        let near = self.cover.near(state);
+        let near = self.map.cover.near(state);
         let first = near.into_iter().min_by(|&a, &b| steps[a].total_cmp(&steps[b]))?;
         if steps[first].is_infinite() {
             return None;
@@ -323,7 +308,7 @@ impl<'d, D: Distance> Graph<'d, D> {
         let (mut here, mut recorded) = (first, 0);
         while recorded < self.settings.waypoint {
             let Some(index) = tree.ways.first_edges[here] else { return Some(&tree.goal) };
-            let edge = self.edges.list[index as usize];
+            let edge = self.map.edges.list[index as usize];
             (here, recorded) = (edge.to as usize, recorded + edge.rows as usize);
         }
         Some(self.state(here))
@@ -340,51 +325,6 @@ impl Hop {
             arrives: support.arrives as usize,
         }
     }
-}
-
-/// A stay of a trajectory at one node: its first and last row.
-struct Stay {
-    node: u32,
-    first: usize,
-    last: usize,
-}
-
-/// Every pair of nodes that a trajectory joins within `ahead` rows, sorted, each trajectory once
-/// with its fewest rows, which are counted from the middle of one stay to the middle of the other.
-fn supports(dataset: &Dataset, owners: &[u32], ahead: usize) -> Vec<Support> {
-    let mut found: Vec<Support> = Vec::new();
-    for trajectory in 0..dataset.trajectories() {
-        let rows = dataset.trajectory(trajectory);
-        let mut first = rows.start;
-        let stays = owners[rows].chunk_by(|one, other| one == other).map(|stay| {
-            first += stay.len();
-            Stay { node: stay[0], first: first - stay.len(), last: first - 1 }
-        });
-        let stays: Vec<Stay> = stays.collect();
-        for (index, here) in stays.iter().enumerate() {
-            let near = stays[index + 1..].iter().take_while(|next| next.first <= here.last + ahead);
-            for next in near.filter(|next| next.node != here.node) {
-                found.push(Support {
-                    to: next.node,
-                    from: here.node,
-                    trajectory: trajectory as u32,
-                    rows: ((next.first + next.last - here.first - here.last) / 2) as u32,
-                    leaves: here.last as u32,
-                    arrives: next.first as u32,
-                });
-            }
-        }
-    }
-    found.sort_unstable();
-    found.dedup_by_key(|support| (support.to, support.from, support.trajectory));
-    found
-}
-
-/// The number that a share of `numbers` does not exceed; numbers that are not finite come last.
-fn quantile(mut numbers: Vec<f32>, share: f32) -> f32 {
-    numbers.sort_by(f32::total_cmp);
-    let place = (numbers.len() as f32 * share).ceil() as usize;
-    numbers.get(place.max(1) - 1).copied().unwrap_or(0.0)
 }
 
 fn check(settings: &GraphSettings, distance_size: usize, data_size: usize) -> Result<()> {

@@ -10,14 +10,17 @@ mod cover;
 mod doubts;
 mod graph;
 mod greedy;
+mod kept;
 mod path;
+mod roadmap;
 mod shortest;
 
 pub use doubts::{Doubts, Gap};
-pub use graph::{Graph, GraphSettings, Longest, Tree};
+pub use graph::{Graph, GraphSettings, Tree};
 pub use greedy::{Ball, Greedy};
 pub use path::{Distance, Hop, Novelty, Path, PathEnding};
 use path::{check_state, squared_gap};
+pub use roadmap::Longest;
 
 #[cfg(test)]
 pub(crate) mod toy {

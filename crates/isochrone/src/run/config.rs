@@ -239,10 +239,15 @@ impl RunConfig {
     /// States of another size than the model's, or a model without a distance.
     pub fn graph<'m>(&self, model: &'m Model, dataset: &Dataset) -> Result<Graph<'m, Model>> {
         model.need_distance()?;
+        Graph::new(model, dataset, self.graph_settings())
+    }
+
+    /// How the graph planner is built and followed.
+    pub(super) fn graph_settings(&self) -> plan::GraphSettings {
         let usual = plan::GraphSettings::default();
         let waypoint = self.evaluation.waypoint.unwrap_or(usual.waypoint);
         let nodes = self.evaluation.nodes.unwrap_or(usual.nodes);
-        Graph::new(model, dataset, plan::GraphSettings { nodes, waypoint, ..usual })
+        plan::GraphSettings { nodes, waypoint, ..usual }
     }
 
     /// The seeds of `count` runs, counted up from the config's own.

@@ -246,7 +246,7 @@ fn describe(folder: &Path) -> Listed {
 }
 
 /// The newest step by the names of the checkpoints; they are not read.
-fn newest_step(checkpoints: &Path) -> u64 {
+pub(super) fn newest_step(checkpoints: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(checkpoints) else { return 0 };
     entries.flatten().filter_map(|entry| step_of(entry.file_name().to_str()?)).max().unwrap_or(0)
 }

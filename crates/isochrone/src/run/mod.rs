@@ -10,6 +10,7 @@
 //! timing.csv         everything that depends on the clock
 //! tb/                all of it for TensorBoard, and the map of the learned distance
 //! model.safetensors  the distance and the policy, once the run is complete
+//! plan.graph         the graph that `plan` built last
 //! ```
 //!
 //! [`Run`] is the way in for programs; [`execute`] is what it and the command use. The same run in

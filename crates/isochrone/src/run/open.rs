@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::config::RunConfig;
-use super::files::MODEL;
+use super::files::{GRAPH, MODEL};
 use super::folder::{newest_snapshot, read_config, read_model};
-use super::source::{Source, open_source};
+use super::source::{Source, fingerprint, open_source};
+use crate::data::Dataset;
 use crate::engine::Threads;
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::plan::Graph;
 use crate::train::Trainer;
 
 /// A run to ask.
@@ -51,6 +53,21 @@ impl OpenRun {
     /// Whether the last update is done.
     pub fn is_complete(&self) -> bool {
         self.step >= self.config.train.steps
+    }
+
+    /// The graph planner over `dataset`, which is kept in the run's folder: the next one over the
+    /// same data, with the same model and settings, is read from there.
+    ///
+    /// # Errors
+    /// As [`RunConfig::graph`].
+    pub fn graph(&self, dataset: &Dataset) -> Result<Graph<'_, Model>> {
+        if dataset.stays_in().is_some() {
+            return self.config.graph(&self.model, dataset);
+        }
+        self.model.need_distance()?;
+        let key = format!("{} {}", fingerprint(dataset)?, self.model.distance_fingerprint());
+        let path = self.folder.join(GRAPH);
+        Graph::kept(&self.model, dataset, self.config.graph_settings(), (&path, &key))
     }
 
     /// The data the run learns from.

@@ -16,6 +16,7 @@ use super::source::{Source, tasks};
 use super::tables::{evaluation_columns, evaluation_row};
 use crate::algorithms;
 use crate::checkpoint::{Lock, Snapshot, latest, save_step};
+use crate::data::Dataset;
 use crate::engine::Hardware;
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, Success, check_distance, success};
@@ -339,6 +340,9 @@ impl Session<'_> {
     fn save(&self, journal: &Journal) -> Result<()> {
         let (model, step) = (self.trainer.model()?, self.trainer.step());
         check_distance(&model, &self.source.dataset, step, self.config.seed)?;
+        // What was learned from other data is not saved under the fingerprint of these.
+        let held_out = self.source.held_out.iter();
+        held_out.chain([&self.source.dataset]).try_for_each(Dataset::check_unchanged)?;
         journal.sync()?;
         let mut snapshot: Snapshot = self.trainer.snapshot()?;
         snapshot.facts.insert("kind".into(), "checkpoint".into());

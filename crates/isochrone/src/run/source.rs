@@ -248,7 +248,7 @@ pub fn tasks(config: &RunConfig, source: &Source) -> Result<Vec<Task>> {
 ///
 /// # Errors
 /// Data that stay in a file can no longer be read.
-fn fingerprint(dataset: &Dataset) -> Result<String> {
+pub(super) fn fingerprint(dataset: &Dataset) -> Result<String> {
     let mut hasher = blake3::Hasher::new();
     let mut number = |value: usize| {
         hasher.update(&(value as u64).to_le_bytes());

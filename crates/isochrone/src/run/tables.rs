@@ -2,22 +2,46 @@
 
 use std::path::Path;
 
-use super::files::{EVALUATION, TIMING};
+use super::config::RunConfig;
+use super::files::{CHECKPOINTS, EVALUATION, MODEL, TIMING};
+use super::folder::newest_step;
+use super::journal::due;
 use crate::error::Result;
 use crate::evaluate::{OverTraining, Success};
+use crate::extraction::Extraction;
 use crate::ledger;
 
-/// The evaluations of the run in `folder`, summed up; `None` if there were none.
+/// The evaluations of the run of `config` in `folder`, summarized; `None` if there were none.
 ///
 /// # Errors
-/// A table that cannot be read.
-pub fn over_training(folder: &Path) -> Result<Option<OverTraining>> {
+/// A table that cannot be read or that lost a row.
+pub fn over_training(config: &RunConfig, folder: &Path) -> Result<Option<OverTraining>> {
     let path = folder.join(EVALUATION);
     if !path.exists() {
         return Ok(None);
     }
-    let rates = ledger::read(&path)?.column("evaluation/overall_success").unwrap_or_default();
+    let table = ledger::read(&path)?;
+    check_evaluations(config, folder, &table.column("step").unwrap_or_default())?;
+    let rates = table.column("evaluation/overall_success").unwrap_or_default();
     Ok(OverTraining::of(&rates))
+}
+
+/// Refuses the table of evaluations with rows at `steps` if it lost one: every row that was due up to
+/// the newest checkpoint, up to the last row and, with a model, up to the end must be there.
+pub(super) fn check_evaluations(config: &RunConfig, folder: &Path, steps: &[f64]) -> Result<()> {
+    let mut algorithm = config.algorithm.clone();
+    if algorithm.extraction_mut().is_some_and(|extraction| *extraction == Extraction::None) {
+        // Without a policy there is nothing to evaluate.
+        return Ok(());
+    }
+    let [_, due] = due(&config.train);
+    let complete = if folder.join(MODEL).exists() { config.train.steps } else { 0 };
+    let reached = newest_step(&folder.join(CHECKPOINTS)).max(complete);
+    let until = steps.last().map_or(reached, |&last| reached.max(last as u64));
+    match due.first_missing(until, steps.iter().map(|&step| step as u64)) {
+        Some(step) => Err(ledger::lost_row(step).in_file(&folder.join(EVALUATION))),
+        None => Ok(()),
+    }
 }
 
 /// The seconds that the updates of the run in `folder` took, by its own clock; 0 where it kept

@@ -13,7 +13,7 @@ use crate::evaluate::{Accuracy, LAST, OverTraining};
 use crate::ledger;
 use crate::run::files::{ACCURACY, DIVERGED, EVALUATION, PLANNER};
 use crate::run::provenance::read_toml;
-use crate::run::tables::{MOST_TASKS, evaluation_columns};
+use crate::run::tables::{MOST_TASKS, check_evaluations, evaluation_columns};
 use crate::run::{Conditions, RunConfig, folder, update_seconds};
 use crate::simulate::World;
 
@@ -118,6 +118,8 @@ impl RunResult {
             None => Ending::Stopped,
         };
         let curve = table(&folder.join(EVALUATION))?;
+        let steps: Vec<f64> = curve.iter().map(|(step, _)| *step as f64).collect();
+        check_evaluations(&config, &folder, &steps)?;
         let blank = || vec![f64::NAN; measures().len()];
         let complete = ending == Ending::Complete;
         let last = |rows: &[(u64, Vec<f64>)]| {
