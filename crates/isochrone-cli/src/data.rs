@@ -12,7 +12,7 @@ use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::generate::{self, Generate};
-use crate::output::{Bars, say, say_json};
+use crate::output::{Bars, check_target, say, say_json};
 use crate::wording::{counted, grouped};
 
 /// Inspects and converts files of trajectories, records worlds
@@ -58,6 +58,9 @@ struct Convert {
     from: Input,
     /// The file to write; its extension determines the format
     to: PathBuf,
+    /// Replaces a file that exists
+    #[arg(long)]
+    force: bool,
 }
 
 /// Where trajectories come from.
@@ -266,7 +269,8 @@ fn draw(rows: &RawRows, found: &Inspection, from: &Path, to: &Path) -> Result<()
 
 fn convert(arguments: &Convert) -> Result<()> {
     let to = &arguments.to;
-    check_target(to)?;
+    check_format(to)?;
+    check_target(to, arguments.force)?;
     let spinner = Bars::new().spinner("convert");
     let loaded = load(&arguments.from.path, &arguments.from.choices(), Memory::usual());
     let written = loaded.and_then(|loaded| npz::write(to, &loaded.dataset).map(|()| loaded));
@@ -284,8 +288,8 @@ fn convert(arguments: &Convert) -> Result<()> {
     ))
 }
 
-/// Refuses a file that exists, and a format that cannot be written.
-fn check_target(to: &Path) -> Result<()> {
+/// Refuses a format that cannot be written.
+fn check_format(to: &Path) -> Result<()> {
     let written = Format::WRITTEN.map(|format| format!("{format} (`.npz`)")).join(", ");
     let hint = format!("can be written: {written}");
     match Format::by_ending(to) {
@@ -298,11 +302,6 @@ fn check_target(to: &Path) -> Result<()> {
             let what = "the extension is not that of a format that can be written";
             return Err(Error::input(what).in_file(to).hint(hint));
         }
-    }
-    if to.exists() {
-        return Err(Error::input("the file exists already")
-            .in_file(to)
-            .hint("name another file, or remove this one"));
     }
     Ok(())
 }

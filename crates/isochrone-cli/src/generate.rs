@@ -9,7 +9,7 @@ use isochrone::simulate::{Environment, World, check_memory};
 use isochrone::{Error, Result};
 
 use crate::flags::seed;
-use crate::output::{Bars, say};
+use crate::output::{Bars, check_target, say};
 use crate::wording::grouped;
 
 /// For every so many episodes one more is recorded for validation.
@@ -42,12 +42,18 @@ pub struct Generate {
     /// The file to write, ending in .npz
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
+    /// Replaces files that exist
+    #[arg(long)]
+    force: bool,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Generate) -> Result<()> {
     let world = named(&arguments.world, arguments.kind.as_deref())?;
     let validation_file = beside(&arguments.out)?;
+    for path in [&arguments.out, &validation_file] {
+        check_target(path, arguments.force)?;
+    }
     let environment = world.open();
     let episodes = arguments.episodes.unwrap_or_else(|| environment.episodes());
     check_memory(&*environment, episodes)?;

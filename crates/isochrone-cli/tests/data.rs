@@ -233,7 +233,7 @@ fn what_cannot_be_written_is_refused_with_what_can() {
         assert!(!Path::new(target).exists());
     }
     let output = run(&["convert", text(&fixture("ogbench.npz")), "/proc/none/a.npz"]);
-    assert_eq!(output.status.code(), Some(4));
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]

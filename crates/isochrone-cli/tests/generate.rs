@@ -33,7 +33,8 @@ fn every_world_without_a_simulator_is_written_with_a_validation_file_beside_it()
         ("pointmaze-giant", 20 * 2_001),
         ("pointmaze-teleport-stitch", 20 * 201),
     ] {
-        let output = generate(folder.path(), &[world, "--episodes", "20", "-o", "a.npz"]);
+        let output =
+            generate(folder.path(), &[world, "--episodes", "20", "-o", "a.npz", "--force"]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let data = npz::read(&folder.path().join("a.npz")).unwrap();
         assert_eq!((data.rows(), data.trajectories()), (rows, 20), "{world}");
@@ -96,4 +97,39 @@ fn without_mujoco_the_one_command_that_installs_it_is_named() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("pip install mujoco-core") && text.contains("nowhere.so"), "{text}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn files_that_exist_are_replaced_only_with_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let words = ["pinwheel", "--episodes", "20", "-o", "a.npz"];
+    for existing in ["a.npz", "a-val.npz"] {
+        std::fs::write(at(existing), "precious").unwrap();
+        let output = generate(folder.path(), &words);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let line = String::from_utf8_lossy(&output.stderr);
+        assert!(line.contains(existing) && line.contains("`--force`"), "{line}");
+        assert_eq!(std::fs::read_to_string(at(existing)).unwrap(), "precious");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is written");
+        std::fs::remove_file(at(existing)).unwrap();
+    }
+    for _ in 0..2 {
+        let output = generate(folder.path(), &[&words[..], &["--force"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_place_of_a_file_is_neither_followed_nor_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("precious"), "kept").unwrap();
+    std::os::unix::fs::symlink(at("precious"), at("a.npz")).unwrap();
+    let words = ["pinwheel", "--episodes", "5", "-o", "a.npz", "--force"];
+    let output = generate(folder.path(), &words);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert_eq!(std::fs::read_to_string(at("precious")).unwrap(), "kept");
+    assert!(at("a.npz").is_symlink());
 }

@@ -41,6 +41,8 @@ pub mod spelling;
 
 pub mod random;
 
+mod beside;
+
 mod cache;
 
 mod pages;

@@ -29,7 +29,7 @@ fn counts_beyond_any_machine_are_refused_at_once() {
         let line = one_line(&bench.command(&words).output().unwrap(), code, &words);
         assert_names(&line, &["`--seeds`", count, "1 to 1000"]);
     }
-    let words = ["data", "generate", "pinwheel", "--episodes", "4294967295", "-o", "a.npz"];
+    let words = ["data", "generate", "pinwheel", "--episodes", "4294967295", "-o", "generated.npz"];
     let line = one_line(&bench.command(&words).output().unwrap(), 5, &words);
     assert_names(&line, &["4294967295 episodes", "`--episodes`"]);
 }

@@ -2,16 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::beside;
 use crate::error::{Error, Result};
-
-/// How a file that is not whole yet ends.
-pub(super) const TEMPORARY: &str = ".tmp";
 
 /// What is asked of a file system: whole files, in an order that survives a cut of power.
 pub(crate) trait Files: Send + Sync {
-    /// Creates or replaces a file and returns when all its bytes are on the disk.
+    /// Creates a file that is not there and returns when all its bytes are on the disk.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
     /// Gives a file another name, replacing what has it, in one indivisible act.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -32,7 +30,7 @@ pub(crate) struct Disk;
 impl Files for Disk {
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         // One handle for both: a failed write-back is reported to the handle that wrote.
-        let mut file = File::create(path)?;
+        let mut file = beside::create_new(path)?;
         file.write_all(bytes)?;
         file.sync_all()
     }
@@ -72,23 +70,17 @@ impl Files for Disk {
 /// # Errors
 /// The system refuses; the temporary file is then gone.
 pub(super) fn place(files: &dyn Files, path: &Path, bytes: &[u8]) -> Result<()> {
-    let temporary = temporary(path);
+    let temporary = beside::name(path);
     let placed =
         files.write(&temporary, bytes).map_err(|error| Error::disk("write", path, error)).and_then(
             |()| files.rename(&temporary, path).map_err(|error| Error::disk("rename", path, error)),
         );
     if placed.is_err() {
-        // Gives the space back; a leftover would be replaced by the next save.
+        // Gives the space back.
         files.remove(&temporary).ok();
         return placed;
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     files.sync_folder(folder).map_err(|error| Error::disk("sync", folder, error))
-}
-
-pub(super) fn temporary(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(TEMPORARY);
-    path.with_file_name(name)
 }

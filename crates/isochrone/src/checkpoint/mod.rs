@@ -15,7 +15,8 @@ pub use self::lock::Lock;
 pub use self::snapshot::{FORMAT, Snapshot, Tensor};
 pub use self::steps::Latest;
 pub(crate) use self::steps::step_of;
-use crate::error::Result;
+use crate::beside;
+use crate::error::{Error, Result};
 
 /// Writes a snapshot to `path`: the whole file, or none and what was there before.
 ///
@@ -23,6 +24,7 @@ use crate::error::Result;
 /// [`Error::Diverged`](crate::Error::Diverged) with the tensor's name where a number is not finite, [`Error::Disk`](crate::Error::Disk) where
 /// the system refuses, [`Error::Input`](crate::Error::Input) where a name stands twice or a shape does not fit.
 pub fn save(path: &Path, snapshot: &Snapshot) -> Result<()> {
+    replaceable(path)?;
     steps::save(&Disk, path, snapshot)
 }
 
@@ -59,7 +61,15 @@ pub fn latest(folder: &Path) -> Result<Latest> {
 /// # Errors
 /// [`Error::Disk`](crate::Error::Disk) where the system refuses; the temporary file is then gone.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    replaceable(path)?;
     files::place(&Disk, path, bytes)
+}
+
+/// Refuses to replace anything but a regular file, and removes what killed processes left.
+fn replaceable(path: &Path) -> Result<()> {
+    beside::check(path).map_err(|error| Error::disk("write", path, error))?;
+    beside::sweep(path);
+    Ok(())
 }
 
 #[cfg(test)]

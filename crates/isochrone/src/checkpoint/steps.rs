@@ -3,8 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use super::files::{Files, TEMPORARY, place};
+use super::files::{Files, place};
 use super::snapshot::{Snapshot, decode, encode};
+use crate::beside;
 use crate::error::{Error, Result};
 
 /// See [`super::save`].
@@ -30,9 +31,7 @@ pub(super) fn save_step(
         let path = folder.join(name);
         files.remove(&path).map_err(|error| Error::disk("remove", path, error))
     };
-    let leftovers = names.iter().filter(|name| {
-        name.strip_suffix(TEMPORARY).is_some_and(|target| step_of(target).is_some())
-    });
+    let leftovers = names.iter().filter(|name| beside::target_of(name).and_then(step_of).is_some());
     leftovers.map(String::as_str).try_for_each(remove)?;
     save(files, &folder.join(name_of(snapshot.step)), snapshot)?;
     let steps = names.iter().filter_map(|name| step_of(name));

@@ -1,7 +1,6 @@
 mod twin;
 
 use self::twin::{Fault, Twin};
-use super::files::temporary;
 use super::snapshot::{DIGITS_END, DIGITS_START, METADATA, checksum, decode, encode};
 use super::steps::{latest, load, name_of, save, save_step, step_of};
 use super::{Disk, Files, Lock, Snapshot};
@@ -242,7 +241,7 @@ fn the_newest_that_verifies_is_found_and_the_damaged_are_told() {
 fn older_checkpoints_and_leftovers_go_but_nothing_else() {
     let folder = TempDir::new().unwrap();
     let others = ["metrics.csv", "step-7.safetensors", "model.safetensors.tmp"];
-    for name in others.iter().chain(&["step-000000000005.safetensors.tmp"]) {
+    for name in others.iter().chain(&["step-000000000005.safetensors.0123456789abcdef.tmp"]) {
         std::fs::write(folder.path().join(name), b"x").unwrap();
     }
     for step in [1, 2, 12_000, 3, 4] {
@@ -258,13 +257,17 @@ fn older_checkpoints_and_leftovers_go_but_nothing_else() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_a_disk_error_and_the_old_file_stays() {
+fn a_link_or_a_device_is_not_replaced_and_what_it_names_stays() {
     let folder = TempDir::new().unwrap();
-    let path = folder.path().join("a.safetensors");
+    let (path, link) = (folder.path().join("a.safetensors"), folder.path().join("link"));
     save(&Disk, &path, &snapshot(1)).unwrap();
-    std::os::unix::fs::symlink("/dev/full", temporary(&path)).unwrap();
-    let error = save(&Disk, &path, &snapshot(2)).unwrap_err();
-    assert!(matches!(error, Error::Disk { action: "write", .. }), "{error}");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    for target in [&link, Path::new("/dev/full"), folder.path()] {
+        let error = crate::checkpoint::save(target, &snapshot(2)).unwrap_err();
+        assert!(matches!(error, Error::Disk { action: "write", .. }), "{error}");
+        let error = crate::checkpoint::write_whole(target, b"x").unwrap_err();
+        assert!(error.to_string().contains("not a regular file"), "{error}");
+    }
     assert_eq!(load(&Disk, &path).unwrap(), snapshot(1));
     save(&Disk, &path, &snapshot(2)).unwrap();
     assert_eq!(load(&Disk, &path).unwrap(), snapshot(2));

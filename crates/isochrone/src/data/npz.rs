@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use write::{NamedArray, write, write_with};
-pub(super) use write::{Writer, beside, sync_folder_of};
+pub(super) use write::{Writer, sync_folder_of};
 
 use super::archive::Archive;
 use super::complaints::{Shape, narrowed, not_flags, same_rows};

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 pub use field::{Field, Values};
 
 use super::npy::{self, Item};
-use super::npz::{Writer, beside, sync_folder_of};
+use super::npz::{Writer, sync_folder_of};
+use crate::beside;
 use crate::error::{Error, Result};
 
 /// Writes a table; without [`TableWriter::finish`] nothing is kept.
@@ -41,7 +42,7 @@ impl TableWriter {
         let form = match ending(path)? {
             Ending::Csv => Form::Csv(Text::create(path, &fields)?),
             Ending::Npz => {
-                let spools = (0..fields.len()).map(|at| spool(path, at)).collect::<Result<_>>()?;
+                let spools = fields.iter().map(|_| spool(path)).collect::<Result<_>>()?;
                 Form::Npz(spools, Vec::new())
             }
             #[cfg(feature = "parquet")]
@@ -143,11 +144,9 @@ fn ending(path: &Path) -> Result<Ending> {
 }
 
 /// A file beside `path` that is gone when it is closed, where the system allows it.
-fn spool(path: &Path, at: usize) -> Result<BufWriter<File>> {
-    let mut name = beside(path);
-    name.set_extension(format!("{at}.tmp"));
-    let file = File::options().read(true).write(true).create(true).truncate(true).open(&name);
-    let file = file.map_err(|error| Error::disk("write", path, error))?;
+fn spool(path: &Path) -> Result<BufWriter<File>> {
+    let created = beside::create(path).map_err(|error| Error::disk("write", path, error));
+    let (name, file) = created?;
     std::fs::remove_file(&name).ok();
     Ok(BufWriter::with_capacity(1 << 20, file))
 }
@@ -171,9 +170,8 @@ struct Text {
 
 impl Text {
     fn create(path: &Path, fields: &[Field]) -> Result<Self> {
-        let temporary = beside(path);
         let refused = |error| Error::disk("write", path, error);
-        let file = File::create(&temporary).map_err(refused)?;
+        let (temporary, file) = beside::create(path).map_err(refused)?;
         let mut text = Self {
             file: Some(BufWriter::with_capacity(1 << 20, file)),
             temporary,

@@ -8,6 +8,7 @@ use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::super::{dataset::Dataset, npy};
 use super::keys::{ACTIONS, STATES, TERMINALS};
+use crate::beside;
 use crate::error::{Error, Result};
 
 /// Room for headers when deciding whether an entry needs 64-bit sizes.
@@ -68,11 +69,16 @@ type Take<'a> = &'a mut dyn FnMut(&[f32]) -> Result<()>;
 impl Writer {
     /// Starts the file that will be moved to `path`.
     pub(in crate::data) fn create(path: &Path) -> Result<Self> {
-        let temporary = beside(path);
-        let file = File::create(&temporary).map_err(|error| Error::disk("write", path, error))?;
+        let created = beside::create(path).map_err(|error| Error::disk("write", path, error));
+        let (temporary, file) = created?;
+        Ok(Self::onto(path, temporary, file))
+    }
+
+    /// Writes to `file`, called `temporary` until it is moved to `path`.
+    pub(super) fn onto(path: &Path, temporary: PathBuf, file: File) -> Self {
         let file = BufWriter::with_capacity(1 << 20, file);
         let archive = Some(ZipWriter::new(Held { file, position: 0, failed: None }));
-        Ok(Self { archive, path: path.to_path_buf(), temporary })
+        Self { archive, path: path.to_path_buf(), temporary }
     }
 
     /// Writes the states; `fill` passes them to its argument.
@@ -177,17 +183,9 @@ fn gone() -> io::Error {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // After the rename there is none. An earlier error is the one to report, and the next write
-        // overwrites a leftover.
+        // After the rename there is none. An earlier error is the one to report.
         std::fs::remove_file(&self.temporary).ok();
     }
-}
-
-/// A name in the same folder that no other process uses.
-pub(in crate::data) fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
 }
 
 pub(in crate::data) fn sync_folder_of(path: &Path) -> io::Result<()> {

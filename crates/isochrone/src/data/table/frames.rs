@@ -13,8 +13,9 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use super::field::{Field, Values};
+use crate::beside;
 use crate::data::npy::Item;
-use crate::data::npz::{beside, sync_folder_of};
+use crate::data::npz::sync_folder_of;
 use crate::error::{Error, Result};
 
 /// A parquet file on its way.
@@ -26,9 +27,8 @@ pub(super) struct Frames {
 impl Frames {
     /// Starts the file that will be moved to `path`.
     pub(super) fn create(path: &Path, fields: &[Field]) -> Result<Self> {
-        let temporary = beside(path);
         let refused = |error| Error::disk("write", path, error);
-        let file = File::create(&temporary).map_err(refused)?;
+        let (temporary, file) = beside::create(path).map_err(refused)?;
         let writer = schema(fields)
             .and_then(|schema| {
                 let properties = Arc::new(WriterProperties::builder().build());
