@@ -458,7 +458,7 @@ function tellAbilities() {
   element("exact-choice").hidden = isOffline || !some((about) => about.exact);
   element("path-section").hidden = isOffline || !some((about) => about.distance);
   element("policy-section").hidden = isOffline || !some((about) => about.policy && about.world);
-  element("check-section").hidden = !some((about) => about.distance);
+  element("check-section").hidden = element("steps-controls").hidden = !some((about) => about.distance);
   element("offline-note").hidden = !isOffline;
   element("copy").hidden = false;
   const [{ state_size: size }] = open;
@@ -471,7 +471,7 @@ function tellAbilities() {
   const words = [];
   if (size > 2) words.push(`States have ${size} values; those not shown are taken from the nearest recorded state.`);
   if (size === 1) words.push("States have one value.");
-  words.push("Hatched: far from the data, where answers would be guesses.");
+  if (some((about) => about.distance)) words.push("Hatched: far from the data, where answers would be guesses.");
   for (const about of open) {
     if (!about.distance) words.push(`${about.title} learned a policy and no distance, so there are no isochrones.`);
     else if (!about.quasimetric) words.push(`The numbers of ${about.title} need not obey the triangle inequality.`);
@@ -698,9 +698,14 @@ function connect() {
     drawCurve();
   });
   window.addEventListener("hashchange", () => {
-    Object.assign(view, { t: null, direction: "to" }, readAddress());
-    loadMaps();
+    Object.assign(view, { t: null, direction: "to", path: "graph" }, readAddress());
+    loadMaps().then(restore);
   });
+}
+
+function restore() {
+  turnRound(view.direction);
+  choosePath(view.path);
 }
 
 async function begin() {
@@ -708,8 +713,7 @@ async function begin() {
   try {
     page.abouts = await runs();
     await loadMaps();
-    turnRound(view.direction);
-    choosePath(view.path);
+    restore();
     if (view.goal && readAddress().goal && !view.start) choosePlacing("start");
     element("notice").textContent = waiting();
     await tellTraining();

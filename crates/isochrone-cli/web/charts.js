@@ -73,6 +73,9 @@ export function drawCurves(canvas, lines, name) {
     pen.beginPath();
     line.points.forEach(([step, value], place) => (place ? pen.lineTo(x(step), y(value)) : pen.moveTo(x(step), y(value))));
     pen.stroke();
+    if (line.points.length > 2) return;
+    pen.fillStyle = pen.strokeStyle;
+    for (const [step, value] of line.points) pen.fillRect(x(step) - 2, y(value) - 2, 5, 5);
   });
   return true;
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use isochrone::evaluate::{Audit, against_elapsed};
-use isochrone::report::Grid;
 use isochrone::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -140,6 +139,14 @@ impl Api {
         }
     }
 
+    /// Whether questions to `path` wait at the desk of a run, and so need no turn of their own.
+    pub fn waits(path: &str) -> bool {
+        matches!(
+            path,
+            "/api/plan" | "/api/exact" | "/api/audit" | "/api/calibration" | "/api/rollout"
+        )
+    }
+
     /// Answers a question to a path that [`Api::method`] knows.
     pub fn answer(&self, path: &str, query: &str, body: &[u8]) -> Said {
         match path {
@@ -261,9 +268,7 @@ impl Api {
     fn exact(&self, asked: Exact) -> Said {
         let loaded = self.loaded(asked.run)?;
         whole("goal", &asked.goal, loaded.opened.model.shape().state_size)?;
-        let grid =
-            sent::grid(&loaded, asked.axes, sent::FLOATS).map_err(|error| refused(&error))?;
-        ask(&loaded, move |clerk| exact(clerk, &grid, &asked.goal))
+        ask(&loaded, move |clerk| exact(clerk, asked.axes, &asked.goal))
     }
 
     fn rollout(&self, asked: Episodes) -> Said {
@@ -293,7 +298,8 @@ impl Api {
 }
 
 /// The exact steps from every cell of a map to `goal`; what cannot get there has none.
-fn exact(clerk: &Clerk<'_>, grid: &Grid, goal: &[f32]) -> Result<Value> {
+fn exact(clerk: &Clerk<'_>, axes: [usize; 2], goal: &[f32]) -> Result<Value> {
+    let grid = sent::grid(&clerk.opened.model, clerk.data, axes, sent::FLOATS)?;
     let Some(referee) = clerk.examiner()?.referee() else {
         let source = &clerk.opened.config.data.source;
         return Err(Error::input(format!("exact steps of `{source}` are not known")));

@@ -11,6 +11,8 @@ pub struct Data {
     pub source: Source,
     /// What its distance is judged on.
     pub trajectories: Trajectories,
+    /// The least and the greatest value of each coordinate.
+    pub ranges: Vec<[f32; 2]>,
 }
 
 impl Data {
@@ -21,7 +23,15 @@ impl Data {
     pub fn of(opened: &OpenRun) -> Result<Self> {
         let whole = opened.source()?;
         let trajectories = whole.judged_on(&opened.config)?;
-        Ok(Self { source: whole.sampled()?, trajectories })
+        let source = whole.sampled()?;
+        let size = source.dataset.state_size();
+        let mut ranges = vec![[f32::INFINITY, f32::NEG_INFINITY]; size];
+        for state in source.dataset.states().chunks_exact(size) {
+            for (range, &value) in ranges.iter_mut().zip(state) {
+                *range = [range[0].min(value), range[1].max(value)];
+            }
+        }
+        Ok(Self { source, trajectories, ranges })
     }
 
     /// The world, where the data come from one.

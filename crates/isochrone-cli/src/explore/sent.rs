@@ -3,7 +3,7 @@
 
 use isochrone::data::Dataset;
 use isochrone::ledger::{self, Table};
-use isochrone::model::Embedded;
+use isochrone::model::{Embedded, Model};
 use isochrone::nn::{Embedding, Latents, MeasureShape};
 use isochrone::report::Grid;
 use isochrone::run::files::{EVALUATION, METRICS};
@@ -11,6 +11,7 @@ use isochrone::{Error, Result};
 use serde_json::{Value, json};
 
 use super::loaded::Loaded;
+use super::recorded::Data;
 
 /// Latent values of a map on the page.
 pub const FLOATS: usize = 3_000_000;
@@ -47,8 +48,7 @@ fn numbers(values: &[f32]) -> String {
 }
 
 /// The grid of a map: about as many cells as the page can hold within `floats` latent values.
-pub fn grid(loaded: &Loaded, axes: [usize; 2], floats: usize) -> Result<Grid> {
-    let (model, data) = (&loaded.opened.model, &loaded.data);
+pub fn grid(model: &Model, data: &Data, axes: [usize; 2], floats: usize) -> Result<Grid> {
     let most = match &model.shape().distance {
         None => COARSE,
         Some(MeasureShape::Valued(_)) => MOST_COMPUTED,
@@ -69,7 +69,7 @@ const COARSE: usize = 900;
 /// A map: the cells of a plane, their states, and how the distance sees them.
 pub fn map(loaded: &Loaded, axes: [usize; 2], floats: usize) -> Result<Value> {
     let model = &loaded.opened.model;
-    let grid = grid(loaded, axes, floats)?;
+    let grid = grid(model, &loaded.data, axes, floats)?;
     let computed = matches!(model.shape().distance, None | Some(MeasureShape::Valued(_)));
     let copies = if computed { Vec::new() } else { copies(loaded, &grid.states)? };
     Ok(json!({

@@ -102,9 +102,12 @@ impl Server {
         if let Some(page) = pages::file(&head.path) {
             return page;
         }
-        let Some(_turn) = self.turns.take() else {
+        let turn = self.turns.take();
+        if turn.is_none() {
             return Answer::refusal(503, "too many questions wait already");
-        };
+        }
+        // A question that waits at a desk leaves its turn to others.
+        let _turn = turn.filter(|_| !Api::waits(&head.path));
         let ask = || self.api.answer(&head.path, &head.query, body);
         match catch_unwind(AssertUnwindSafe(ask)) {
             Ok(Ok(text)) => Answer::json(200, text),

@@ -82,12 +82,6 @@ impl About {
     fn of(loaded: &Loaded) -> Self {
         let (model, data) = (&loaded.opened.model, &loaded.data);
         let (shape, dataset, world) = (model.shape(), &data.source.dataset, data.world());
-        let mut ranges = vec![[f32::INFINITY, f32::NEG_INFINITY]; shape.state_size];
-        for state in dataset.states().chunks_exact(shape.state_size) {
-            for (range, &value) in ranges.iter_mut().zip(state) {
-                *range = [range[0].min(value), range[1].max(value)];
-            }
-        }
         Self {
             state_size: shape.state_size,
             action_size: shape.action_size,
@@ -95,7 +89,7 @@ impl About {
             rows: dataset.rows(),
             trajectories: dataset.trajectories(),
             world: world.map(|world| world.to_string()),
-            ranges,
+            ranges: data.ranges.clone(),
             axes: loaded.axes,
             distance: model.has_distance(),
             quasimetric: model.is_quasimetric(),

@@ -1,10 +1,9 @@
 //! Answers are those of the other commands.
 
 use isochrone::Model;
-use isochrone::data::{Dataset, npz};
 use serde_json::{Value, json};
 
-use crate::served::{RUN, Served, at, body_of, said, trained};
+use crate::served::{RUN, STATES, Served, at, body_of, said};
 
 fn model() -> Model {
     Model::load(RUN.join("model.safetensors")).unwrap()
@@ -76,22 +75,13 @@ fn checks_exact_steps_and_episodes_are_told() {
 
 #[test]
 fn runs_say_what_they_can_do() {
-    let logs = at("logs.npz");
-    let angle = |row: usize| 0.7 * (row / 30) as f32 + 0.1 * (row % 30) as f32;
-    let states =
-        (0..900).flat_map(|row| [0.5 + row as f32 * 1e-4, angle(row).cos(), angle(row).sin()]);
-    npz::write(&logs, &Dataset::new(states.collect(), 3, None, &[30; 30]).unwrap()).unwrap();
-    let set = ["--set", "algorithm.critic=state", "--set", "algorithm.extraction.name=none"];
-    let words = [&[logs.to_str().unwrap()], &set[..]].concat();
-    let run = trained("states-alone", &words);
-    let served = Served::new(&[&run]);
+    let served = Served::new(&[&STATES]);
     let (_, text) = served.get("/api/runs");
     let told: Value = serde_json::from_str(body_of(&text)).unwrap();
     let about = &told["runs"][0];
     assert_eq!((&about["policy"], &about["distance"]), (&json!(false), &json!(true)));
     assert_eq!((&about["world"], &about["exact"]), (&Value::Null, &Value::Null));
     assert_eq!((about["complete"].clone(), about["state_size"].clone()), (json!(true), json!(3)));
-    // Places of trajectories change, row numbers do not tell where a state is.
     let (status, _) = served.get("/api/map?x=1&y=2");
     assert_eq!(status, 200);
     let path = served.asked("/api/plan", &json!({ "start": [0.5, 1.0], "goal": [0.55, 0.0, 1.0] }));

@@ -3,9 +3,9 @@
 //! `tests/explore/browser/install` installs both where they are missing and can be had.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::served::{RUN, Served, at, said};
+use crate::served::{RUN, STATES, Served, at, said};
 
 #[test]
 fn the_page_works_in_a_browser() {
@@ -24,14 +24,31 @@ fn the_page_works_in_a_browser() {
     let run: &Path = &RUN;
     said(&["explore", run.to_str().unwrap(), "--export", page.to_str().unwrap()]);
     let (one, two) = (Served::new(&[&RUN]), Served::new(&[&RUN, &RUN]));
+    // A run that trains while it is looked at.
+    let live = at("live");
+    let mut training = Command::new(env!("CARGO_BIN_EXE_isochrone"))
+        .args(["train", "pinwheel", "--algorithm", "cmd1", "--threads", "1", "--out"])
+        .arg(&live)
+        .args(["--set", "train.steps=1000000", "--set", "train.save_every=100"])
+        .args(["--set", "train.log_every=20", "--set", "data.episodes=40"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !live.join("config.toml").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let (live, states) = (Served::new(&[&live]), Served::new(&[&STATES]));
     let script = tools.join("test.mjs");
     std::fs::copy(scripts.join("test.mjs"), &script).unwrap();
     let output = Command::new("node")
         .arg(script)
-        .args([&one.host, &two.host])
+        .args([&one.host, &two.host, &live.host, &states.host])
         .args([page.as_path(), &tools.join("pictures")])
-        .output()
-        .unwrap();
+        .output();
+    training.kill().unwrap();
+    training.wait().unwrap();
+    let output = output.unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -6,12 +6,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 
+use isochrone::data::{Dataset, npz};
 use serde_json::Value;
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
 
 /// A run of a few updates in a world.
 pub static RUN: LazyLock<PathBuf> = LazyLock::new(|| trained("run", &["pinwheel"]));
+
+/// A run of three values per state, without actions, from a file.
+pub static STATES: LazyLock<PathBuf> = LazyLock::new(|| {
+    let logs = at("logs.npz");
+    let angle = |row: usize| 0.7 * (row / 30) as f32 + 0.1 * (row % 30) as f32;
+    let states = (0..900).flat_map(|row| [row as f32 * 1e-4, angle(row).cos(), angle(row).sin()]);
+    npz::write(&logs, &Dataset::new(states.collect(), 3, None, &[30; 30]).unwrap()).unwrap();
+    let set = ["--set", "algorithm.critic=state", "--set", "algorithm.extraction.name=none"];
+    trained("states", &[&[logs.to_str().unwrap()], &set[..]].concat())
+});
 
 /// A folder for the files of tests.
 pub fn at(name: &str) -> PathBuf {

@@ -1,12 +1,12 @@
-// The explorer's page in a real browser. Arguments: the address of a server of one run, that of a server
-// of two, an exported page, a folder for pictures.
+// The explorer's page in a real browser. Arguments: the addresses of servers of one run, of two, of one
+// that trains and of one with three values per state; an exported page; a folder for pictures.
 
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
 
-const [one, two, exported, pictures] = process.argv.slice(2);
+const [one, two, live, states, exported, pictures] = process.argv.slice(2);
 fs.mkdirSync(pictures, { recursive: true });
 const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
@@ -171,5 +171,31 @@ async function offline() {
   await page.close();
 }
 
-for (const part of [clicks, shared, beside, phone, offline]) await part();
+async function training() {
+  const page = await open(`http://${live}/`);
+  const step = () => page.evaluate(() => Number(/update (\d+) of/.exec(document.getElementById("progress").innerText)?.[1] ?? 0));
+  await page.waitForFunction(() => /update \d\d+ of/.test(document.getElementById("progress").innerText));
+  const [before, reading] = [await step(), await page.evaluate(() => document.body.dataset.redraw)];
+  await page.waitForFunction((old) => Number(/update (\d+) of/.exec(document.getElementById("progress").innerText)[1]) > old, before);
+  await page.waitForFunction((old) => document.body.dataset.redraw !== old, reading);
+  assert.ok(await page.locator("#curves").isVisible());
+  await picture(page, "live");
+  await page.close();
+}
+
+async function axes() {
+  const page = await open(`http://${states}/`);
+  assert.match(await text(page, "#filled"), /States have 3 values; those not shown are taken from the nearest recorded state/);
+  assert.match(await text(page, "#filled"), /has no policy/);
+  await page.selectOption("#axis-x", "1");
+  await page.selectOption("#axis-y", "2");
+  await says(page, "axes", "1,2");
+  await page.mouse.click(...(await page.locator("figure canvas").boundingBox().then((box) => [box.x + box.width / 2, box.y + 60])));
+  await page.waitForFunction(() => new URLSearchParams(location.hash.slice(1)).get("goal").split(",").length === 3);
+  assert.ok(!(await page.locator("#policy-section").isVisible()));
+  await picture(page, "axes");
+  await page.close();
+}
+
+for (const part of [training, clicks, axes, shared, beside, phone, offline]) await part();
 await browser.close();
