@@ -53,6 +53,26 @@ def d4rl():
                     file.create_dataset(f"infos/{key}", data=np.zeros((rows, width)))
 
 
+def claims():
+    """Files of a few kilobytes that claim far more rows, or that link one group many times."""
+    for name, shape in [("wide", (60, 10**12)), ("broad", (60, 11 * 10**6)), ("tall", (10**7, 1000))]:
+        with h5py.File(TARGET / f"claims-{name}.hdf5", "w", libver="latest") as file:
+            file.create_dataset("observations", shape=shape, dtype="f4", chunks=(min(shape[0], 1000), 1000))
+            ends = np.ones(shape[0], np.uint8)
+            file.create_dataset("timeouts", data=ends, compression="gzip", compression_opts=9, chunks=(len(ends),))
+    with h5py.File(TARGET / "claims-links.hdf5", "w", libver="latest") as file:
+        group = file.create_group("below-0")
+        group.create_dataset("place", data=np.zeros((3, 2), np.float32))
+        for level in range(1, 8):
+            above = file.create_group(f"below-{level}")
+            for link in range(12):
+                above[f"link-{link}"] = group
+            group = above
+        episode = file.create_group("episode_0")
+        episode["observations"] = group
+        episode.create_dataset("actions", data=np.zeros((2, 2), np.float32))
+
+
 def space(kind, **more):
     return {"type": kind, **more}
 
@@ -141,6 +161,7 @@ def ogbench(source):
 
 
 d4rl()
+claims()
 minari()
 lerobot()
 if len(sys.argv) > 1:

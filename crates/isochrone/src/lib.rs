@@ -41,6 +41,8 @@ pub mod spelling;
 
 pub mod random;
 
+pub mod plain;
+
 mod beside;
 
 mod cache;

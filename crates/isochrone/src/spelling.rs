@@ -5,10 +5,14 @@
 pub fn nearest(wrong: &str, known: &[&str]) -> String {
     /// More names than these are not listed.
     const LISTED: usize = 16;
+    /// Letters at most of a name that is compared.
+    const LONGEST: usize = 200;
     let listed: Vec<String> = known.iter().take(LISTED).map(|n| format!("`{n}`")).collect();
     let more = if known.len() > LISTED { ", …" } else { "" };
     let all = format!("expected one of {}{more}", listed.join(", "));
-    let best = known.iter().map(|name| (changes(wrong, name), *name)).min();
+    // A name this long is no misspelling, and comparing it would take long.
+    let short = wrong.chars().nth(LONGEST).is_none();
+    let best = known.iter().filter(|_| short).map(|name| (changes(wrong, name), *name)).min();
     match best {
         Some((changes, name)) if changes <= 1 + wrong.chars().count() / 3 => {
             let question = format!("did you mean `{name}`?");
@@ -47,5 +51,8 @@ mod tests {
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(nearest("nam12", &many), "did you mean `name12`?");
         assert!(nearest("elsewhere", &many).ends_with("`name15`, …"));
+        // However alike, a name of a million letters is not compared.
+        let long = "a".repeat(1_000_000);
+        assert_eq!(nearest(&long, &["cmd1", &long]), format!("expected one of `cmd1`, `{long}`"));
     }
 }

@@ -130,6 +130,29 @@ fn damaged_hdf5_files_end_with_rows_or_an_error() {
     survive("minari-dict/data/main_data.hdf5", 30);
 }
 
+#[cfg(feature = "hdf5")]
+#[test]
+fn claims_and_links_beyond_a_files_bytes_are_refused_before_anything_is_taken() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for (name, expected) in [
+        ("wide", "`observations` claims 60 rows of 1000000000000"),
+        ("broad", "`observations` claims 60 rows of 11000000"),
+        ("tall", "`observations` claims 10000000 rows of 1000"),
+        ("links", "more than 1000 names"),
+    ] {
+        let path = fixture(&format!("claims-{name}.hdf5"));
+        // Into memory, and by way of the disk.
+        for memory in [Memory(u64::MAX), Memory(1 << 20)] {
+            let taken = most(|| {
+                let error = load(&path, &Choices::default(), memory).map(drop).unwrap_err();
+                assert_eq!(error.exit_code(), 2, "{name}: {error}");
+                assert!(error.to_string().contains(expected), "{name}: {error}");
+            });
+            assert!(taken < BOUND, "{name}: {taken} bytes");
+        }
+    }
+}
+
 #[cfg(feature = "parquet")]
 #[test]
 fn damaged_parquet_files_end_with_rows_or_an_error() {

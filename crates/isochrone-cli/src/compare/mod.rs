@@ -14,7 +14,7 @@ use isochrone::report::{Comparison, Series, pictures as draw};
 use isochrone::run::Conditions;
 use isochrone::run::compare::{Curve, Failure, Plan, Request, Results, Row, Sheet};
 use isochrone::simulate::World;
-use isochrone::{Error, Result};
+use isochrone::{Error, Result, plain};
 
 use self::progress::Progress;
 use self::report::{ComparisonReport, Protocol, Trained};
@@ -179,7 +179,7 @@ fn worst(failures: Vec<Failure>) -> Option<Error> {
 }
 
 fn read_grid(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|error| {
+    plain::read_text(path).map_err(|error| {
         Error::input(format!("cannot read the grid: {error}"))
             .in_file(path)
             .hint("name a text file that says what was tuned")

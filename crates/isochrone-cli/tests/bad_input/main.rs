@@ -309,3 +309,28 @@ fn output_that_cannot_be_written_is_a_disk_error_after_training() {
     assert_names(&one_line(&output, 4, &["/dev/full"]), &["standard output"]);
     assert!(bench.path("runs/a-cmd1/model.safetensors").exists());
 }
+
+#[test]
+fn a_pipe_is_refused_at_once_wherever_a_file_is_read() {
+    let bench = Bench::new();
+    let made = std::process::Command::new("mkfifo").arg(bench.path("pipe.toml")).status();
+    assert!(made.unwrap().success());
+    for words in [
+        &["exact", "pipe.toml"][..],
+        &["train", "pipe.toml", "--out", "run"],
+        &["compare", "pipe.toml", "--out", "run"],
+        &["compare", "--world", "pinwheel", "--grid", "pipe.toml", "--out", "run"],
+        &["data", "inspect", "pipe.toml"],
+    ] {
+        let mut command = bench.command(words);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let since = std::time::Instant::now();
+        // Nobody writes to the pipe: a command that opens it waits forever.
+        while child.try_wait().unwrap().is_none() && since.elapsed().as_secs() < 60 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        child.kill().ok();
+        let line = one_line(&child.wait_with_output().unwrap(), 2, words);
+        assert_names(&line, &["plain file", "pipe.toml"]);
+    }
+}

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::beside;
 use crate::error::{Error, Result};
+use crate::{beside, plain};
 
 /// What is asked of a file system: whole files, in an order that survives a cut of power.
 pub(crate) trait Files: Send + Sync {
@@ -44,11 +44,7 @@ impl Files for Disk {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        // A pipe or a device could be read for ever.
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a plain file"));
-        }
-        std::fs::read(path)
+        plain::read(path)
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {

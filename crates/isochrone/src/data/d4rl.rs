@@ -48,6 +48,7 @@ impl Matrix {
         let array = file.array(key)?;
         let [rows, size] =
             hdf5::shape(&array, key)?.map(|side| usize::try_from(side).unwrap_or(usize::MAX));
+        file.check_claim(key, rows, size)?;
         Ok(Self { key, array, rows, size })
     }
 

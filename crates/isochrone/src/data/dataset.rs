@@ -400,8 +400,11 @@ fn check_shape(key: &str, found: usize, rows: usize, size: usize) -> Result<()> 
     Err(Error::input(format!("`{key}` has {found} values, expected {rows} rows of {size}")))
 }
 
-/// Refuses states or actions that are not finite, and actions outside [−1, 1]; `before` values of the
-/// array come before `values`.
+/// The largest value of a state: squares of differences stay finite in 32 bits.
+const LARGEST: f32 = 1e18;
+
+/// Refuses states or actions that are not finite, actions outside [−1, 1] and states beyond
+/// [`LARGEST`]; `before` values of the array come before `values`.
 pub(super) fn check_numbers(
     key: &str,
     values: &[f32],
@@ -420,8 +423,10 @@ pub(super) fn check_numbers(
     if let Some(at) = values.iter().position(|value| !value.is_finite()) {
         return refused(at, "a finite number", "drop the row, or the trajectory it belongs to");
     }
-    match values.iter().position(|value| bounded && value.abs() > 1.0) {
-        Some(at) => refused(at, "within [-1, 1]", "scale the actions to [-1, 1]"),
+    let most = if bounded { 1.0 } else { LARGEST };
+    match values.iter().position(|value| value.abs() > most) {
+        Some(at) if bounded => refused(at, "within [-1, 1]", "scale the actions to [-1, 1]"),
+        Some(at) => refused(at, "at most 1e18 in size", "record the states in larger units"),
         None => Ok(()),
     }
 }

@@ -117,6 +117,15 @@ impl Hdf5 {
 }
 
 impl Hdf5 {
+    /// Refuses rows that the bytes of the file cannot pack; how many bytes they take as 32-bit floats.
+    pub(super) fn check_claim(&self, key: &str, rows: usize, size: usize) -> Result<usize> {
+        let bytes = rows.checked_mul(size).and_then(|count| count.checked_mul(4));
+        bytes.filter(|&bytes| bytes as u64 <= self.largest).ok_or_else(|| {
+            Error::input(format!("`{key}` claims {rows} rows of {size}, more than the file packs"))
+                .hint("if this is intended, save it uncompressed")
+        })
+    }
+
     /// A matrix as 32-bit floats, its rows and its columns.
     pub(super) fn matrix(
         &self,
@@ -126,11 +135,7 @@ impl Hdf5 {
     ) -> Result<(Vec<f32>, usize, usize)> {
         let blocks = Blocks::of(array, key, notes)?;
         let [rows, size] = blocks.shape;
-        let bytes = rows.checked_mul(size).and_then(|count| count.checked_mul(4));
-        let bytes = bytes.filter(|&bytes| bytes as u64 <= self.largest).ok_or_else(|| {
-            Error::input(format!("`{key}` claims {rows} rows of {size}, more than the file packs"))
-                .hint("if this is intended, save it uncompressed")
-        })?;
+        let bytes = self.check_claim(key, rows, size)?;
         let mut values = memory::zeros(bytes / 4, key)?;
         if chunks::fill(array, key, &mut values, size)? {
             return Ok((values, rows, size));
@@ -182,6 +187,8 @@ impl<'a> Blocks<'a> {
         let tall = array.chunks().and_then(|sides| sides.first().copied()).unwrap_or(1).max(1);
         let tall = tall as usize;
         let rows = (BLOCK / shape[1] / tall).max(1).saturating_mul(tall);
+        // Chunks may claim to be taller than any that is unpacked.
+        let rows = rows.min((LARGEST_CHUNK / 4 / shape[1]).max(1));
         Ok(Self { array, key, wide, shape, rows })
     }
 
@@ -244,7 +251,8 @@ pub(super) fn shape(array: &Array, key: &str) -> Result<[u64; 2]> {
     }
 }
 
-/// Passes the rows of a matrix to `take`, several at a time, as 32-bit floats.
+/// Passes the rows of a matrix to `take`, several at a time, as 32-bit floats. How many there are must
+/// have been checked.
 pub(super) fn each_rows(
     array: &Array,
     key: &str,

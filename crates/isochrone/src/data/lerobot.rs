@@ -22,6 +22,7 @@ use super::npy;
 use super::raw::RawRows;
 use super::reader::{Pieces, Reader};
 use crate::error::{Error, Result};
+use crate::plain;
 
 const STATE: &str = "observation.state";
 const ACTION: &str = "action";
@@ -122,7 +123,7 @@ impl Promised {
     fn of(folder: &Path) -> Result<Self> {
         let path = folder.join("meta/info.json");
         let refused = |text: String| Error::input(text).in_file(&path);
-        let text = std::fs::read_to_string(&path)
+        let text = plain::read_text(&path)
             .map_err(|error| refused(format!("cannot read the file: {error}")))?;
         let value: Value = serde_json::from_str(&text)
             .map_err(|error| refused(format!("the file is not JSON: {error}")))?;

@@ -27,6 +27,8 @@ const OBSERVATIONS: &str = "observations";
 const ACTIONS: &str = "actions";
 /// The other keys of an episode.
 const OTHERS: [&str; 5] = ["rewards", "terminations", "truncations", "infos", OBSERVATIONS];
+/// Named arrays of an episode at most, and groups of them.
+const MOST_NAMES: usize = 1_000;
 /// The task of an episode, which is not part of a state.
 const TASK: &str = "desired_goal";
 
@@ -92,6 +94,9 @@ impl MinariReader {
         }
         let steps = episodes.iter().map(|episode| (episode.rows as u64).saturating_sub(1));
         description.check_steps(steps.sum())?;
+        // Links may name one array many times.
+        let rows = episodes.iter().fold(0, |rows: usize, one| rows.saturating_add(one.rows));
+        file.check_claim(OBSERVATIONS, rows, state_size.saturating_add(action_size))?;
         let note = survey.note;
         Ok(Self { path: path.to_path_buf(), file, episodes, state_size, action_size, note })
     }
@@ -281,7 +286,8 @@ impl Survey {
         let group = group.group(OBSERVATIONS).map_err(|e| hdf5::refused(&place, &e))?;
         if self.chosen.is_empty() {
             let mut found = Vec::new();
-            leaves(&group, "", 0, &mut found).map_err(|error| error.hint("save it again"))?;
+            leaves(&group, "", 0, (&mut 0, &mut found))
+                .map_err(|error| error.hint("save it again"))?;
             found.sort_unstable();
             let left_out = found.iter().position(|key| key == TASK).map(|at| found.remove(at));
             let aside = left_out.map_or(String::new(), |key| {
@@ -334,15 +340,26 @@ fn no_observation(place: &str) -> Error {
 }
 
 /// The names of all arrays below a group, `outer/inner`.
-fn leaves(group: &Group, before: &str, depth: usize, found: &mut Vec<String>) -> Result<()> {
+///
+/// `visited` counts groups: a group that links name many times is visited as often.
+fn leaves(
+    group: &Group,
+    before: &str,
+    depth: usize,
+    (visited, found): (&mut usize, &mut Vec<String>),
+) -> Result<()> {
     if depth > DEEPEST {
         return Err(Error::input(format!("observations are nested deeper than {DEEPEST} names")));
     }
     let (groups, arrays) = group.member_names().map_err(|e| hdf5::refused(before, &e))?;
+    *visited += 1;
     found.extend(arrays.iter().map(|name| format!("{before}{name}")));
+    if *visited > MOST_NAMES || found.len() > MOST_NAMES {
+        return Err(Error::input(format!("observations have more than {MOST_NAMES} names")));
+    }
     for name in groups {
         let inner = group.group(&name).map_err(|e| hdf5::refused(&name, &e))?;
-        leaves(&inner, &format!("{before}{name}/"), depth + 1, found)?;
+        leaves(&inner, &format!("{before}{name}/"), depth + 1, (visited, found))?;
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use crate::data::{Dataset, Even, Features, Memory, Scaling};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::nn::check_discount;
+use crate::plain;
 use crate::plan::{self, Graph};
 use crate::simulate::World;
 use crate::spelling::nearest;
@@ -179,7 +180,7 @@ impl RunConfig {
     /// # Errors
     /// As [`RunConfig::parse`], and where the file cannot be read.
     pub fn read(path: &Path, overrides: &[String]) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = plain::read_text(path).map_err(|error| {
             Error::input(format!("cannot read the config: {error}"))
                 .in_file(path)
                 .hint("`isochrone config` prints one to save and change")

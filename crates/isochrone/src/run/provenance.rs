@@ -8,6 +8,7 @@ use super::files::PROVENANCE;
 use crate::checkpoint::write_whole;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
+use crate::plain;
 
 /// What trained a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -114,7 +115,7 @@ pub(super) fn read_toml<T: serde::de::DeserializeOwned>(path: &Path) -> Result<O
     if !path.exists() {
         return Ok(None);
     }
-    let text = std::fs::read_to_string(path).map_err(|error| Error::disk("read", path, error))?;
+    let text = plain::read_text(path).map_err(|error| Error::disk("read", path, error))?;
     let read = toml::from_str(&text).map_err(|error| {
         Error::input(format!("cannot be read back: {}", error.message()))
             .in_file(path)

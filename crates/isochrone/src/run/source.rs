@@ -186,6 +186,9 @@ fn load_held_out(config: &DataConfig, path: &Path, dataset: &Dataset) -> Result<
     Ok(held_out)
 }
 
+/// States that are compared with the walls of a world.
+const ASKED: usize = 200;
+
 /// The world that the data of a file are said to come from.
 fn recorded_in(world: World, dataset: &Dataset, path: &Path) -> Result<RecordedWorld> {
     let environment = world.open();
@@ -197,6 +200,22 @@ fn recorded_in(world: World, dataset: &Dataset, path: &Path) -> Result<RecordedW
         ))
         .in_file(path)
         .hint("set `data.recorded_in` to the world the file was recorded in"));
+    }
+    if matches!(world, World::Maze(_)) {
+        let (step, mut inside, mut asked) = (dataset.rows().div_ceil(ASKED), 0, 0);
+        for row in (0..dataset.rows()).step_by(step.max(1)) {
+            let state = dataset.read_state(row)?;
+            inside += usize::from(!world.is_free([state[0], state[1]].map(f64::from)));
+            asked += 1;
+        }
+        if inside * 20 > asked {
+            return Err(Error::input(format!(
+                "{} % of the states lie in walls of `{world}`",
+                100 * inside / asked
+            ))
+            .in_file(path)
+            .hint("set `data.recorded_in` to the world the file was recorded in"));
+        }
     }
     let families = vec![0; dataset.trajectories()];
     Ok(RecordedWorld { world, environment, families, family_names: vec!["file".into()] })
@@ -272,6 +291,29 @@ pub(super) fn fingerprint(dataset: &Dataset) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_world_whose_walls_hold_the_states_is_not_the_one_they_were_recorded_in() {
+        use crate::simulate::maze::{Map, Maze};
+        let world: World = "pointmaze-medium-navigate".parse().unwrap();
+        let maze = Maze::new(Map::Medium);
+        let of = |cells: Vec<crate::simulate::maze::Cell>| {
+            let rows = cells.len();
+            let states = cells.into_iter().flat_map(Maze::centre).map(|x| x as f32).collect();
+            let dataset = Dataset::new(states, 2, Some((vec![0.0; 2 * rows], 2)), &[rows]);
+            recorded_in(world, &dataset.unwrap(), Path::new("a.npz")).map(drop)
+        };
+        of(maze.free()).unwrap();
+        let error = of(maze.walls().collect()).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        let text = error.to_string();
+        assert!(
+            text.contains("100 % of the states lie in walls") && text.contains("a.npz"),
+            "{text}"
+        );
+        let few = maze.free().repeat(40).into_iter().chain(maze.walls().take(3)).collect();
+        of(few).unwrap();
+    }
 
     #[test]
     fn a_fingerprint_changes_with_every_number_and_every_boundary() {

@@ -126,7 +126,9 @@ impl FromStr for World {
             return Ok(world);
         }
         let mut known = Self::ALL.map(Self::name);
-        known.sort_by_key(|candidate| changes(name, candidate));
+        // The rest of a long name makes it no more like any world.
+        let start: String = name.chars().take(100).collect();
+        known.sort_by_key(|candidate| changes(&start, candidate));
         let nearest: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
         Err(Error::input(format!("unknown world `{name}`"))
             .hint(format!("known worlds, nearest first: {}", nearest.join(", "))))

@@ -17,6 +17,7 @@ use super::matrix::Matrix;
 use super::names::{Label, Names, nth};
 use super::process::{DecisionProcess, Transition};
 use crate::error::{Error, Result};
+use crate::plain;
 use crate::spelling::nearest;
 
 /// The largest file that is read.
@@ -27,6 +28,10 @@ const MOST_STATES: usize = 4096;
 
 /// The most actions a file may name.
 const MOST_ACTIONS: usize = 4096;
+
+/// The least that a discount may differ from 1: a step changes a distance by about as much, and
+/// distances are exact to about 1e-16.
+const NEAREST: f64 = 1e-9;
 
 const KEYS: [&str; 3] = ["discount", "states", "transitions"];
 const TRANSITION_KEYS: [&str; 4] = ["from", "action", "to", "probability"];
@@ -100,7 +105,7 @@ fn read_text(path: &Path) -> Result<String> {
             .hint("give the path of a TOML or JSON file that you may read")
     };
     let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(refuse)?;
+    let file = plain::open(path).map_err(refuse)?;
     file.take(LARGEST_FILE + 1).read_to_string(&mut text).map_err(refuse)?;
     if text.len() as u64 > LARGEST_FILE {
         let what = format!("a world of more than {} MiB", LARGEST_FILE >> 20);
@@ -173,16 +178,25 @@ impl Document {
     }
 
     fn discount(&self, instead: Option<f64>) -> Result<f64> {
-        match (instead, &self.discount) {
-            (Some(discount), _) => Ok(discount),
+        let discount = match (instead, &self.discount) {
+            (Some(discount), _) => discount,
             (None, Some(found)) => found.number().ok_or_else(|| {
                 Error::input(format!(
                     "`discount` is `{found}`, expected a number above 0 and below 1"
                 ))
-            }),
-            (None, None) => Err(Error::input("no `discount`")
-                .hint("add a line such as `discount = 0.95`, or pass `--discount 0.95`")),
+            })?,
+            (None, None) => {
+                return Err(Error::input("no `discount`")
+                    .hint("add a line such as `discount = 0.95`, or pass `--discount 0.95`"));
+            }
+        };
+        if discount < 1.0 && 1.0 - discount < NEAREST {
+            return Err(Error::input(format!(
+                "`discount` is `{discount}`, so near 1 that rounding would decide the steps"
+            ))
+            .hint("pass `--discount 0.999999`"));
         }
+        Ok(discount)
     }
 
     /// The labels that `choose` picks from every transition, with the transition's place.
@@ -308,6 +322,19 @@ mod tests {
         let text = toml(text).unwrap_err().to_string();
         assert!(!text.contains('\n') && text.contains("world.toml"), "{text}");
         text
+    }
+
+    #[test]
+    fn a_discount_so_near_one_that_rounding_decides_is_refused() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/commute.toml");
+        for near in [1.0 - 1e-15, 1.0 - 1e-12, 1.0 - f64::EPSILON / 2.0] {
+            let error = read(&path, Some(near)).unwrap_err().to_string();
+            assert!(error.contains("so near 1") && error.contains("0.999999"), "{error}");
+        }
+        // The nearest that is solved is right to a thousandth of a step.
+        let world = read(&path, Some(1.0 - 1.1e-9)).unwrap();
+        let found = steps(world.distances().between(0, 1), world.discount());
+        assert!((found - 2.0).abs() < 1e-3, "{found}");
     }
 
     #[test]

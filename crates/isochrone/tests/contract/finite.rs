@@ -134,7 +134,7 @@ fn a_loss_that_is_not_finite_stops_the_update_it_appears_in() {
 fn data_of_any_size_train_or_end_cleanly_and_leave_only_finite_numbers() {
     let folder = TempDir::new().unwrap();
     for (index, name) in Config::NAMES.iter().enumerate() {
-        for scale in [0.0, 1e-38, 1e-20, 1e15, 1e30, 1e38, 3e38] {
+        for scale in [0.0, 1e-38, 1e-20, 1e15, 1e17] {
             for scaling in ["none", "standard", "range"] {
                 let case = Case::new(name, &format!("data.scaling={scaling}"));
                 let source = Source::new(Square::record(&[12; 24], scale));
@@ -156,7 +156,7 @@ fn data_of_any_size_train_or_end_cleanly_and_leave_only_finite_numbers() {
                 }
             }
         }
-        for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 3e38, -1e30, 1.1e18] {
             let mut states = Square::record(&[12; 2], 1.0).states().to_vec();
             states[17] = wrong;
             assert_eq!(Dataset::new(states, 2, None, &[12; 2]).unwrap_err().exit_code(), 2);

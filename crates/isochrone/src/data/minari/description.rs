@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::plain;
 
 /// The largest description that is read, in bytes.
 const LARGEST_DESCRIPTION: u64 = 16 << 20;
@@ -34,7 +35,7 @@ impl Description {
             }
             Err(_) => return Ok(Self::default()),
         }
-        let text = std::fs::read_to_string(&path)
+        let text = plain::read_text(&path)
             .map_err(|error| Error::input(format!("cannot be read: {error}")).in_file(&path))?;
         Self::parse(&text).map_err(|error| error.in_file(&path))
     }

@@ -127,6 +127,18 @@ fn a_write_that_fails_leaves_what_was_there() {
         let writer = Writer::onto(&path, folder.path().join("full.tmp"), full);
         let error = writer.finish([10_000_000].into_iter()).unwrap_err();
         assert_eq!(error.exit_code(), 4, "{error}");
+        // The first write that fails ends it, however much was to follow.
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut writer = Writer::onto(&path, folder.path().join("full.tmp"), full);
+        let mut given = 0;
+        let written = writer.states([1_000_000, 100], |take| {
+            (0..1_000_000).try_for_each(|_| {
+                given += 1;
+                take(&[0.0; 100])
+            })
+        });
+        assert_eq!(written.unwrap_err().exit_code(), 4);
+        assert!(given < 10_000, "{given} rows were given");
     }
     assert_eq!(std::fs::read(&path).unwrap(), before);
     assert_eq!(write(&folder.path().join("no/data.npz"), &expected()).unwrap_err().exit_code(), 4);

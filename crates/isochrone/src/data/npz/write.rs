@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
@@ -61,6 +63,8 @@ pub(in crate::data) struct Writer {
     archive: Option<ZipWriter<Held>>,
     path: PathBuf,
     temporary: PathBuf,
+    /// Whether a write has failed.
+    failed: Arc<AtomicBool>,
 }
 
 /// Takes values, several at a time.
@@ -77,8 +81,10 @@ impl Writer {
     /// Writes to `file`, called `temporary` until it is moved to `path`.
     pub(super) fn onto(path: &Path, temporary: PathBuf, file: File) -> Self {
         let file = BufWriter::with_capacity(1 << 20, file);
-        let archive = Some(ZipWriter::new(Held { file, position: 0, failed: None }));
-        Self { archive, path: path.to_path_buf(), temporary }
+        let failed = Arc::new(AtomicBool::new(false));
+        let held = Held { file, position: 0, failed: None, noticed: Arc::clone(&failed) };
+        let archive = Some(ZipWriter::new(held));
+        Self { archive, path: path.to_path_buf(), temporary, failed }
     }
 
     /// Writes the states; `fill` passes them to its argument.
@@ -173,7 +179,14 @@ impl Writer {
         work: impl FnOnce(&mut ZipWriter<Held>) -> io::Result<()>,
     ) -> Result<()> {
         let archive = self.archive.as_mut().ok_or_else(gone);
-        archive.and_then(work).map_err(|error| Error::disk("write", &self.path, error))
+        let failed = |error| Error::disk("write", &self.path, error);
+        archive.and_then(work).map_err(failed)?;
+        if self.failed.load(Ordering::Relaxed) {
+            // The rest is not worth reading; closing tells why.
+            let archive = self.archive.take().ok_or_else(gone).map_err(failed)?;
+            archive.finish().map_err(io::Error::from).and_then(Held::close).map_err(failed)?;
+        }
+        Ok(())
     }
 }
 
@@ -202,6 +215,8 @@ pub(in crate::data) struct Held {
     file: BufWriter<File>,
     position: u64,
     failed: Option<io::Error>,
+    /// Whether there is an error.
+    noticed: Arc<AtomicBool>,
 }
 
 impl Held {
@@ -216,6 +231,7 @@ impl Held {
     fn attempt(&mut self, work: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
         if self.failed.is_none() {
             self.failed = work(&mut self.file).err();
+            self.noticed.store(self.failed.is_some(), Ordering::Relaxed);
         }
     }
 }

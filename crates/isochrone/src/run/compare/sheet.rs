@@ -31,6 +31,7 @@ use toml::Table;
 use super::entry::known_learners;
 use crate::checkpoint::write_whole;
 use crate::error::{Error, Result};
+use crate::plain;
 use crate::run::config::overlay;
 use crate::simulate::World;
 use crate::spelling::nearest;
@@ -103,7 +104,7 @@ impl Sheet {
     /// # Errors
     /// A file that cannot be read, or unknown names.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = plain::read_text(path).map_err(|error| {
             Error::input(format!("cannot read the sheet: {error}"))
                 .in_file(path)
                 .hint("name a file such as `configs/pointmaze.toml`")
