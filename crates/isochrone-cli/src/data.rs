@@ -8,6 +8,7 @@ use isochrone::data::{
     load, npz, open_sample,
 };
 use isochrone::report::{Coverage, pictures};
+use isochrone::simulate::World;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
@@ -47,6 +48,9 @@ struct Inspect {
     /// Draws a map of the states over the two axes that look like positions: .png and .svg
     #[arg(long, value_name = "PNG")]
     picture: Option<PathBuf>,
+    /// The world that the data were recorded in, whose jumps are not taken for unmarked ends
+    #[arg(long, value_name = "WORLD")]
+    recorded_in: Option<World>,
 }
 
 /// Converts trajectories: reads all that `inspect` reads, writes OGBench npz.
@@ -112,7 +116,11 @@ struct Report<'a> {
 fn inspect(arguments: &Inspect) -> Result<()> {
     let spinner = Bars::new().spinner("inspect");
     let answer = arguments.from.read().and_then(|(opened, seconds)| {
-        let found = Inspection::of(&opened.rows);
+        let found = Inspection::knowing(&opened.rows, |from, to| {
+            let place = |state: &[f32]| [state[0], state[1]].map(f64::from);
+            let world = arguments.recorded_in.filter(|_| from.len() > 1);
+            world.is_some_and(|world| world.may_jump(place(from), place(to)))
+        });
         if let Some(path) = &arguments.picture {
             draw(&opened.rows, &found, &arguments.from.path, path)?;
         }

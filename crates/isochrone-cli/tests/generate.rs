@@ -133,3 +133,21 @@ fn a_link_in_the_place_of_a_file_is_neither_followed_nor_replaced() {
     assert_eq!(std::fs::read_to_string(at("precious")).unwrap(), "kept");
     assert!(at("a.npz").is_symlink());
 }
+
+#[test]
+fn jumps_through_portals_are_no_unmarked_ends_of_a_world_that_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["pointmaze-teleport-stitch", "--episodes", "60", "-o", "a.npz"];
+    assert!(generate(folder.path(), &words).status.success());
+    let suspicious = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_isochrone"));
+        command.current_dir(folder.path()).args(["data", "inspect", "a.npz", "--json"]).args(more);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        found["jumps"]["suspicious"].as_u64().unwrap()
+    };
+    assert!(suspicious(&[]) > 0);
+    assert_eq!(suspicious(&["--recorded-in", "pointmaze-teleport-stitch"]), 0);
+    assert!(suspicious(&["--recorded-in", "pointmaze-large-stitch"]) > 0);
+}

@@ -91,6 +91,11 @@ pub struct Jumps {
 impl Inspection {
     /// Inspects all rows.
     pub fn of(rows: &RawRows) -> Self {
+        Self::knowing(rows, |_, _| false)
+    }
+
+    /// Inspects all rows of a world in which a step from one state to another may be a jump.
+    pub fn knowing(rows: &RawRows, may_jump: impl Fn(&[f32], &[f32]) -> bool) -> Self {
         let states = columns(&rows.states, rows.state_size);
         let positions = positions(rows, &states);
         Self {
@@ -99,7 +104,7 @@ impl Inspection {
             lengths: lengths(&rows.lengths),
             actions: columns(&rows.actions, rows.action_size),
             at_bounds: at_bounds(&rows.actions),
-            jumps: jumps(rows, &states, positions),
+            jumps: jumps(rows, &states, positions, may_jump),
             duplicates: duplicates(rows),
             states,
             positions,
@@ -209,7 +214,12 @@ fn positions(rows: &RawRows, columns: &[ColumnSummary]) -> Option<[usize; 2]> {
         .map(|(_, pair)| pair)
 }
 
-fn jumps(rows: &RawRows, columns: &[ColumnSummary], positions: Option<[usize; 2]>) -> Jumps {
+fn jumps(
+    rows: &RawRows,
+    columns: &[ColumnSummary],
+    positions: Option<[usize; 2]>,
+    may_jump: impl Fn(&[f32], &[f32]) -> bool,
+) -> Jumps {
     let axes: Vec<(usize, f32)> = match positions {
         Some(pair) => pair.into_iter().map(|axis| (axis, 1.0)).collect(),
         None => columns
@@ -233,7 +243,14 @@ fn jumps(rows: &RawRows, columns: &[ColumnSummary], positions: Option<[usize; 2]
     let longest = finite.iter().copied().fold(0.0, f32::max);
     let far =
         |(_, step): &(usize, f32)| usual > 0.0 && step.is_finite() && *step > SUSPICIOUS * usual;
-    let found = || steps(rows).map(|(row, ..)| row).zip(all.iter().copied()).filter(far);
+    let legitimate = |row: usize| {
+        let [state, next] = [row, row + 1].map(|row| &rows.states[row * rows.state_size..]);
+        may_jump(&state[..rows.state_size], &next[..rows.state_size])
+    };
+    let found = || {
+        let lengths = steps(rows).map(|(row, ..)| row).zip(all.iter().copied());
+        lengths.filter(far).filter(|&(row, _)| !legitimate(row))
+    };
     let listed = found().take(LISTED).map(|(row, _)| row).collect();
     Jumps { usual, longest, suspicious: found().count(), rows: listed }
 }
@@ -303,6 +320,9 @@ mod tests {
         let jumps = Inspection::of(&rows).jumps;
         assert_eq!((jumps.suspicious, jumps.rows), (2, vec![49, 149]));
         assert!(jumps.longest > 20.0 && jumps.usual < 0.3, "{} {}", jumps.longest, jumps.usual);
+        // Where the world may have made the first of them, only the second is suspicious.
+        let known = Inspection::knowing(&rows, |state, next| state[0] < 10.0 && next[0] == 30.0);
+        assert_eq!((known.jumps.suspicious, known.jumps.rows), (1, vec![149]));
     }
 
     #[test]

@@ -176,7 +176,7 @@ impl Map {
     }
 
     /// The ways into portals and the ways out of them.
-    fn portals(self) -> (&'static [Cell], &'static [Cell]) {
+    pub(super) fn portals(self) -> (&'static [Cell], &'static [Cell]) {
         const IN: [Cell; 2] = [cell(4, 6), cell(5, 1)];
         const OUT: [Cell; 3] = [cell(1, 7), cell(6, 1), cell(6, 10)];
         match self {

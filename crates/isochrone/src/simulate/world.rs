@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::course::{Body, Course};
-use super::maze::{CELL_SIDE, Maze, Place};
+use super::maze::{CELL_SIDE, Cell, Maze, Place, distance};
 use super::{AntMaze, Environment, Pinwheel, PointMaze, Roads, pinwheel, roads};
 use crate::error::{Error, Result};
 use crate::spelling::changes;
@@ -84,6 +84,21 @@ impl World {
                 let half = 0.5 * CELL_SIDE;
                 let holds = |centre: Place| (0..2).all(|at| (place[at] - centre[at]).abs() <= half);
                 maze.free().into_iter().map(Maze::centre).any(holds)
+            }
+        }
+    }
+
+    /// Whether a step from one place to another may be a jump: through a portal of a maze, or out of a
+    /// dead end of the pinwheel with shortcuts.
+    pub fn may_jump(self, from: Place, to: Place) -> bool {
+        let near = |cell: &Cell, place: Place| distance(Maze::centre(*cell), place) <= CELL_SIDE;
+        match self {
+            Self::Pinwheel | Self::Roads => false,
+            Self::PinwheelShortcut => Pinwheel::new(pinwheel::Tips::Shortcut).may_jump(from),
+            Self::Maze(course) => {
+                let (ways_in, ways_out) = course.map.portals();
+                ways_in.iter().any(|way| near(way, from))
+                    && ways_out.iter().any(|way| near(way, to))
             }
         }
     }
