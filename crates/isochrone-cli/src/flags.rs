@@ -4,14 +4,12 @@ use isochrone::engine::{Hardware, Threads};
 use isochrone::run::RunConfig;
 use isochrone::{Error, Result};
 
-/// More threads than any machine has cores would only waste memory.
-const MOST_THREADS: usize = 1024;
-
 /// Limits the process to the threads that were asked for; returns how many there are.
 pub fn use_threads(asked: Option<usize>) -> Result<usize> {
     match asked {
-        Some(count) if !(1..=MOST_THREADS).contains(&count) => {
-            Err(Error::input(format!("`--threads` is `{count}`, expected 1 to {MOST_THREADS}"))
+        Some(count) if !(1..=Threads::MOST).contains(&count) => {
+            let most = Threads::MOST;
+            Err(Error::input(format!("`--threads` is `{count}`, expected 1 to {most}"))
                 .hint("leave it out to use all cores"))
         }
         Some(count) => Threads::limit(count).map(|()| count),

@@ -51,8 +51,9 @@ pub fn values<T: numpy::Element + Copy>(
 ) -> PyResult<Values<T>> {
     if let Ok(array) = value.cast::<PyArrayDyn<T>>()
         && array.is_c_contiguous()
+        && let Some(copy) = copied(&array.readonly())
     {
-        return copied(&array.readonly());
+        return Ok(copy);
     }
     let array = as_array(name, value)?;
     let numpy = value.py().import("numpy")?;
@@ -60,13 +61,11 @@ pub fn values<T: numpy::Element + Copy>(
     // A value too large for 32 bits becomes infinite, which is refused below without a warning here.
     let quiet = numpy.call_method("errstate", (), Some(&over(value.py())?))?;
     quiet.call_method0("__enter__")?;
-    let converted = numpy.call_method1("ascontiguousarray", (&array, dtype));
+    let converted = numpy.call_method1("require", (&array, dtype, ["C", "A"]));
     quiet.call_method1("__exit__", (value.py().None(), value.py().None(), value.py().None()))?;
     let converted = converted?.cast_into::<PyArrayDyn<T>>()?;
-    let mut copy = copied(&converted.readonly())?;
-    // `ascontiguousarray` makes a row of a single number.
-    copy.shape = array.getattr("shape")?.extract()?;
-    Ok(copy)
+    copied(&converted.readonly())
+        .ok_or_else(|| refused(format!("`{name}` cannot be read"), "pass a plain numpy array"))
 }
 
 fn over(py: Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyDict>> {
@@ -76,9 +75,10 @@ fn over(py: Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyDict>> {
     Ok(words)
 }
 
-fn copied<T: numpy::Element + Copy>(array: &PyReadonlyArrayDyn<'_, T>) -> PyResult<Values<T>> {
-    let shape = array.shape().to_vec();
-    Ok(Values { values: array.as_slice()?.to_vec(), shape })
+/// A copy; none of an array that is not contiguous or not aligned.
+fn copied<T: numpy::Element + Copy>(array: &PyReadonlyArrayDyn<'_, T>) -> Option<Values<T>> {
+    let values = array.as_slice().ok()?.to_vec();
+    Some(Values { values, shape: array.shape().to_vec() })
 }
 
 /// One row of `size` values, or several: shape (`size`,) or (rows, `size`).

@@ -1,5 +1,6 @@
 """Training, and questions to a model."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import FIXTURES, SMALL, circle
+from conftest import FIXTURES, ROOT, SMALL, circle
 
 import isochrone
 from isochrone import Dataset
@@ -47,7 +48,9 @@ def test_one_question_has_one_answer_however_it_is_asked(model):
     wide[:, ::2] = states
     narrow = states.astype(np.float32)
     expected = model.steps(narrow, narrow[5]), model.act(narrow, narrow[5])
-    for given in [states, np.asfortranarray(states), wide[:, ::2], states.tolist(), narrow]:
+    unaligned = np.frombuffer(b"x" + narrow.tobytes(), np.float32, offset=1).reshape(-1, 2)
+    layouts = [states, np.asfortranarray(states), wide[:, ::2], states.tolist(), narrow]
+    for given in [*layouts, unaligned, narrow.astype(">f4"), narrow.astype(np.longdouble)]:
         assert np.array_equal(model.steps(given, narrow[5]), expected[0])
         assert np.array_equal(model.act(given, narrow[5]), expected[1])
     assert np.array_equal(model.steps(narrow[::-1], narrow[5]), expected[0][::-1])
@@ -84,6 +87,16 @@ def test_a_model_goes_through_a_file(model, tmp_path):
         again.audit()
     with pytest.raises(OSError, match="cannot"):
         model.save(tmp_path / "no" / "such" / "model.safetensors")
+
+
+def test_all_pairs_have_the_formula_that_the_format_describes(model, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    formula = importlib.import_module("model")
+    model.save(tmp_path / "model.safetensors")
+    states = circle(3, 10)[0].reshape(-1, 2)
+    starts, goals = np.repeat(states, 30, 0), np.tile(states, (30, 1))
+    expected = formula.Model(tmp_path / "model.safetensors").steps(starts, goals).reshape(30, 30)
+    assert np.abs(model.pairwise(states, states) - expected).max() < 1e-6 * expected.max()
 
 
 def test_files_that_are_no_models_are_refused(model, tmp_path):
@@ -133,6 +146,7 @@ def test_the_same_seed_gives_the_same_model_and_settings_count(walks, model):
         ({"settings": {"train.steps": object()}}, "is a `object`"),
         ({"settings": {"discount": float("nan")}}, "discount"),
         ({"steps": -1}, "train.steps"),
+        ({"threads": 10**6}, "expected 1 to 1024"),
         ({"device": "gpu"}, "expected `auto`, `cpu` or `cuda:N`"),
         ({"dataset": "no-such.npz"}, "no file and no world"),
         ({"dataset": 5}, "int"),

@@ -41,7 +41,9 @@ fn run(command: &mut Command) -> Result<String, String> {
 
 /// A virtual environment with everything in `requirements`, made where there is none that fits.
 fn environment(name: &str, requirements: &str) -> Result<PathBuf, String> {
-    let version = run(Command::new("python3").args(["-c", "import sys; print(sys.version)"]))?;
+    let old =
+        "import sys; print(sys.version); sys.exit('too old' if sys.version_info < (3, 10) else 0)";
+    let version = run(Command::new("python3").args(["-c", old]))?;
     let (folder, wanted) = (kept(name), format!("{version}{requirements}"));
     let (python, stamp) = (folder.join("bin/python"), folder.join("made-of.txt"));
     if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) && python.exists() {

@@ -23,13 +23,20 @@ struct Pool {
 }
 
 impl Threads {
+    /// More threads than any machine has cores would only waste memory.
+    pub const MOST: usize = 1024;
+
     /// A pool of `count` threads; one thread means the caller's own.
     ///
     /// # Errors
-    /// The system refuses to start threads.
+    /// More than [`Threads::MOST`], or the system refuses to start threads.
     pub fn new(count: usize) -> Result<Self> {
         if count <= 1 {
             return Ok(Self::default());
+        }
+        if count > Self::MOST {
+            return Err(Error::input(format!("{count} threads, expected 1 to {}", Self::MOST))
+                .hint("leave it out to use all cores"));
         }
         let rayon = rayon::ThreadPoolBuilder::new().num_threads(count).build();
         let rayon = rayon.map_err(|error| refused(count, &error))?;
