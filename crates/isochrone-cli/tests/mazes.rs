@@ -59,13 +59,13 @@ fn a_file_is_evaluated_in_its_world_once_the_world_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
     said(place, "data generate pointmaze-medium --episodes 5 -o maze.npz");
-    said(place, &format!("train maze.npz --algorithm gcbc {SMALL} --out unknown"));
+    said(place, &format!("train maze.npz --algorithm qrl {SMALL} --out unknown"));
     let told = said(place, "evaluate unknown --no-pictures");
     let hint = "`maze.npz` is no world to act in; if it was recorded in a built-in world, train with \
          `--set data.recorded_in=WORLD`";
     assert!(told.contains(hint), "{told}");
     let known = "--set data.recorded_in=pointmaze-medium-navigate --out known";
-    said(place, &format!("train maze.npz --algorithm gcbc {SMALL} {known}"));
+    said(place, &format!("train maze.npz --algorithm qrl {SMALL} {known}"));
     let told = said(place, "evaluate known --no-pictures");
     assert!(told.contains("task 5") && !told.contains("recorded_in"), "{told}");
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use isochrone::checkpoint::write_whole;
 use isochrone::evaluate::{Trajectories, against_elapsed, audit};
-use isochrone::plan::{Doubts, Path, PathEnding};
+use isochrone::plan::{Doubts, Graph, Path, PathEnding};
 use isochrone::report::{Isochrones, pictures};
 use isochrone::run::{Fitted, OpenRun, Plane, RunConfig, Source, open_model};
 use isochrone::{Dataset, Error, Model, onnx};
@@ -130,7 +130,7 @@ impl PyModel {
             Error::input("a map needs states of two values").hint("ask for steps instead")
         })?;
         let (model, config) = (self.model(), self.config());
-        let graph = config.graph(model, &source.dataset)?;
+        let graph = self.graph(&source.dataset)?;
         let mut ends = plane.ends(&graph)?;
         ends.start = start.map_or(ends.start, |start| [start[0], start[1]]);
         ends.goal = goal.map_or(ends.goal, |goal| [goal[0], goal[1]]);
@@ -142,6 +142,14 @@ impl PyModel {
         };
         let panel = plane.panel(model, title, ends.goal, path)?;
         plane.isochrones(vec![panel], ends, None)
+    }
+
+    /// The planner over `data`; a run in a folder keeps it there.
+    fn graph(&self, data: &Dataset) -> isochrone::Result<Graph<'_, Model>> {
+        match &self.origin {
+            Origin::Run(opened) => opened.graph(data),
+            _ => self.config().graph(self.model(), data),
+        }
     }
 
     fn check(&self, data: &Dataset) -> isochrone::Result<()> {
@@ -329,7 +337,7 @@ impl PyModel {
         let (model, dataset) = (self.model(), dataset.as_ref().map(Bound::get));
         let plan = || -> isochrone::Result<Planned> {
             let data = self.data(dataset)?;
-            let path = self.config().graph(model, &data)?.path(&start, &goal)?;
+            let path = self.graph(&data)?.path(&start, &goal)?;
             let doubts = Doubts::of(&path, &data, &isochrone::plan::Distance::places(model))?;
             Ok(Planned { arrived: path.ending == PathEnding::Arrived, path, doubts })
         };
