@@ -143,11 +143,12 @@ fn place(folder: &TempDir, name: impl ToString) -> PathBuf {
 }
 
 #[test]
-fn killed_at_twenty_random_times_the_same_command_ends_with_the_same_bytes() {
+fn killed_at_random_times_the_same_command_ends_with_the_same_bytes() {
+    let wanted = if std::env::var_os("ISOCHRONE_FULL").is_some() { 200 } else { 20 };
     let folder = TempDir::new().unwrap();
     let mut draws = Stream::new(2024, Purpose(902)).draws(0, 0);
     let (mut kills, mut runs, mut with_checkpoint) = (0, 0, 0);
-    while kills < 20 {
+    while kills < wanted {
         let run = place(&folder, runs);
         let mut child = train(&run, 1, &SMALL).spawn().unwrap();
         // Every other kill comes after a checkpoint, however slow the machine is.
@@ -178,6 +179,7 @@ fn killed_at_twenty_random_times_the_same_command_ends_with_the_same_bytes() {
         assert_eq!(leftovers, steps.len(), "a temporary file is left");
     }
     assert!(with_checkpoint > 5, "only {with_checkpoint} kills came after a checkpoint");
+    println!("figures: {kills} kills of the command, 0 losses");
 }
 
 #[test]
