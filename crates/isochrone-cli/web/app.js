@@ -124,7 +124,8 @@ function tellSteps() {
 function coordinates(state) {
   const [across, up] = view.axes;
   const shown = (page.maps[0].map.rows > 1 ? [across, up] : [across]).map((axis) => short(state[axis]));
-  return `(${shown.join(", ")})${state.length > shown.length ? ` and ${state.length - shown.length} more values` : ""}`;
+  const rest = state.length - shown.length;
+  return `(${shown.join(", ")})${rest ? ` and ${rest} more ${rest === 1 ? "value" : "values"}` : ""}`;
 }
 
 function isFar(state) {
@@ -377,7 +378,7 @@ function drawCurve() {
 /** Follows runs that train: new checkpoints become new maps, without a reload. */
 async function poll() {
   try {
-    const found = await runs();
+    const found = distinct(await runs());
     const changed = found.some((about, at) => about.version !== page.abouts[at].version);
     page.abouts = found;
     if (changed) await loadMaps();
@@ -397,6 +398,12 @@ function follow() {
 const waiting = () => page.abouts.filter((about) => about.waiting).map((about) => `${about.title}: ${about.waiting}.`).join(" ");
 
 // Loading.
+
+/** Two runs of one title are told apart by their folders. */
+function distinct(abouts) {
+  const same = abouts.length > 1 && abouts[0].title === abouts[1].title;
+  return abouts.map((about) => ({ ...about, title: same ? `${about.title}, ${about.folder.split(/[\\/]/).pop()}` : about.title }));
+}
 
 async function loadMaps() {
   const open = page.abouts.filter((about) => !about.waiting);
@@ -476,7 +483,7 @@ function tellAbilities() {
     if (!about.distance) words.push(`${about.title} learned a policy and no distance, so there are no isochrones.`);
     else if (!about.quasimetric) words.push(`The numbers of ${about.title} need not obey the triangle inequality.`);
     if (!about.policy) words.push(`${about.title} has no policy.`);
-    else if (!about.world) words.push(`${about.source} is no world to run the policy in.`);
+    else if (!about.world) words.push(`The data of ${about.title} are no world to run the policy in.`);
     words.push(...about.notes);
   }
   element("filled").textContent = words.join(" ");
@@ -711,7 +718,7 @@ function restore() {
 async function begin() {
   connect();
   try {
-    page.abouts = await runs();
+    page.abouts = distinct(await runs());
     await loadMaps();
     restore();
     if (view.goal && readAddress().goal && !view.start) choosePlacing("start");

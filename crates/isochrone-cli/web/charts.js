@@ -3,10 +3,11 @@
 import { inks, scale, css } from "./colour.js";
 import { rounded, quantile } from "./field.js";
 
-function ticks(low, high) {
-  const step = rounded((high - low || 1) / 4);
+/** About `count` round numbers between two ends. */
+export function ticks(low, high, count) {
+  const step = rounded((high - low || 1) / count);
   const found = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + 1e-9 * step; at += step) found.push(at);
+  for (let at = Math.ceil(low / step); at * step <= high + 1e-9 * step; at++) found.push(at * step);
   return found;
 }
 
@@ -35,11 +36,11 @@ function frame(canvas, height, [x0, x1], [y0, y1], [across, up]) {
   pen.strokeStyle = ink.hatch;
   pen.fillStyle = ink.soft;
   pen.lineWidth = 1;
-  for (const at of ticks(x0, x1)) {
+  for (const at of ticks(x0, x1, 4)) {
     pen.textAlign = "center";
     pen.fillText(short(at), x(at), bottom + 13);
   }
-  for (const at of ticks(y0, y1)) {
+  for (const at of ticks(y0, y1, 4)) {
     pen.beginPath();
     pen.moveTo(left, y(at));
     pen.lineTo(right, y(at));

@@ -1,9 +1,9 @@
 // One map: the learned steps of a run over two state coordinates.
 
 import { Distance, embeddedCells } from "./model.js";
-import { chained, contour, errors, paint, rounded, smoothed, spread } from "./field.js";
+import { chained, contour, errors, paint, smoothed, spread } from "./field.js";
 import { bands, css, inks, pixels } from "./colour.js";
-import { short } from "./charts.js";
+import { short, ticks } from "./charts.js";
 
 const EDGE = { left: 44, right: 10, top: 10, bottom: 32 };
 const MOST_HEIGHT = 640;
@@ -346,18 +346,12 @@ export class MapView {
     stroke(pen, [x, y, x, y + height, x, y + height, x + width, y + height]);
     pen.fillStyle = ink.soft;
     pen.font = "11px system-ui, sans-serif";
-    const marks = ([low, high], most) => {
-      const step = rounded((high - low) / most);
-      const found = [];
-      for (let at = Math.ceil(low / step) * step; at <= high; at += step) found.push(at);
-      return found;
-    };
     pen.textAlign = "center";
-    for (const at of marks(this.map.horizontal, width / 70)) pen.fillText(short(at), this.x(at), y + height + 14);
+    for (const at of ticks(...this.map.horizontal, width / 70)) pen.fillText(short(at), this.x(at), y + height + 14);
     pen.fillText(names[0], x + width / 2, y + height + 28);
     if (this.map.rows === 1) return;
     pen.textAlign = "right";
-    for (const at of marks(this.map.vertical, height / 50)) pen.fillText(short(at), x - 5, this.y(at) + 4);
+    for (const at of ticks(...this.map.vertical, height / 50)) pen.fillText(short(at), x - 5, this.y(at) + 4);
     pen.save();
     pen.translate(x - 34, y + height / 2);
     pen.rotate(-Math.PI / 2);

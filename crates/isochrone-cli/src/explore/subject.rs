@@ -196,7 +196,7 @@ impl Subject {
         Description {
             run,
             folder: self.folder.clone(),
-            title: format!("{} on {source}", wording::algorithm(&config)),
+            title: format!("{} on {}", wording::algorithm(&config), file_name(&source)),
             algorithm: config.algorithm.name().to_owned(),
             source,
             seed: config.seed,
@@ -208,6 +208,11 @@ impl Subject {
             about: loaded.as_deref().map(About::of),
         }
     }
+}
+
+/// A file by its name alone, a world as it is.
+fn file_name(source: &str) -> &str {
+    Path::new(source).file_name().and_then(|name| name.to_str()).unwrap_or(source)
 }
 
 /// What changes in a folder when its run has trained further.

@@ -216,3 +216,79 @@ pub fn natural_axes(model: &Model, dataset: &Dataset, world: Option<World>) -> [
     let (one, other) = (axes[0].1, axes[1].1);
     [one.min(other), one.max(other)]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::Config;
+    use crate::data::{Normalization, Scaling};
+    use crate::engine::Threads;
+    use crate::train::{Prepared, TrainConfig, Trainer};
+
+    /// Walks along x and y in turn, which are the slow coordinates 1 and 3 of four.
+    fn walks() -> Dataset {
+        let states = (0..40).flat_map(|walk| {
+            (0..50).flat_map(move |step| {
+                let (way, side) = (0.2 * step as f32, 0.02 * walk as f32);
+                let (x, y) = if step < 25 { (way, side) } else { (5.0 + side, way - 5.0) };
+                [(7 * step % 5) as f32, x, (3 * step % 7) as f32, y]
+            })
+        });
+        Dataset::new(states.collect(), 4, None, &[50; 40]).unwrap()
+    }
+
+    fn model(data: &Dataset) -> Model {
+        let mut config = Config::named("qrl").unwrap();
+        if let Config::Qrl(config) = &mut config {
+            config.network.hidden = vec![8];
+        }
+        let normalization = Normalization::fit(data, Scaling::Range).unwrap();
+        let prepared =
+            Prepared { training: data.clone(), validation: None, normalization, radius: None };
+        let settings = TrainConfig { steps: 1, batch_size: 8, ..TrainConfig::default() };
+        let trainer =
+            Trainer::new(&config, &settings, &prepared, 0.9, 0, Threads::default()).unwrap();
+        trainer.model().unwrap()
+    }
+
+    #[test]
+    fn cells_are_states_near_the_data_with_the_rest_of_the_nearest_row() {
+        let data = walks();
+        let model = model(&data);
+        let axes = natural_axes(&model, &data, None);
+        assert_eq!(axes, [1, 3]);
+        let grid = Grid::new(&model, &data, None, axes, 500).unwrap();
+        assert!((200..=520).contains(&grid.cells.len()), "{}", grid.cells.len());
+        assert_eq!(grid.states.len(), 4 * grid.cells.len());
+        assert!(grid.cells.is_sorted() && grid.cells.len() < grid.columns * grid.rows / 2);
+        let width = (grid.horizontal[1] - grid.horizontal[0]) / grid.columns as f32;
+        for (&cell, state) in grid.cells.iter().zip(grid.states.chunks_exact(4)) {
+            assert_eq!([state[1], state[3]], grid.centre(cell as usize));
+            let gap = |row: usize| {
+                let other = data.state(row);
+                (other[1] - state[1]).hypot(other[3] - state[3])
+            };
+            let nearest = (0..data.rows()).min_by(|&a, &b| gap(a).total_cmp(&gap(b))).unwrap();
+            assert!(gap(nearest) < 4.0 * width, "a cell far from the data: {state:?}");
+            // Rows that share a place differ in the other coordinates; any of them will do.
+            let near = |row: &usize| gap(*row) < gap(nearest) + 1.5 * width;
+            let fills =
+                |row: usize| [data.state(row)[0], data.state(row)[2]] == [state[0], state[2]];
+            assert!((0..data.rows()).filter(near).any(fills), "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_coordinate_that_does_not_exist_is_refused_and_one_alone_makes_a_strip() {
+        let data = walks();
+        let error = Grid::new(&model(&data), &data, None, [0, 4], 100).unwrap_err().to_string();
+        assert!(error.contains("no coordinate `4`") && error.contains("0 to 3"), "{error}");
+        let states = (0..200).map(|row| 0.1 * (row % 20) as f32).collect();
+        let line = Dataset::new(states, 1, None, &[20; 10]).unwrap();
+        let model = model(&line);
+        assert_eq!(natural_axes(&model, &line, None), [0, 0]);
+        let grid = Grid::new(&model, &line, None, [0, 0], 100).unwrap();
+        assert_eq!((grid.rows, grid.states.len()), (1, grid.cells.len()));
+        assert!(grid.cells.len() > 30);
+    }
+}
