@@ -109,7 +109,7 @@ impl<'a> Clerk<'a> {
 
     fn graph(&self) -> Result<&Graph<'a, Model>> {
         let dataset = &self.data.source.dataset;
-        kept(&self.graph, || self.opened.config.graph(self.model(), dataset))
+        kept(&self.graph, || self.opened.graph(dataset))
     }
 
     fn greedy(&self) -> Result<&Greedy<'a, Model>> {

@@ -16,9 +16,11 @@ const ROOM: f32 = 0.04;
 const COARSE: usize = 1_600;
 /// Cells of a whole plane, at most, however few of them are near the data.
 const MOST: f32 = 40_000.0;
-/// With more than two coordinates, a cell is near the data if a row lies within this share of the
-/// plane's longer side.
+/// A cell is near the data if a row lies within this share of the plane's sides. Where a state has no
+/// other coordinates, what the model calls near counts too.
 const NEARBY: f32 = 0.02;
+/// Cells of a strip, at most.
+const STRIP: f32 = 400.0;
 /// Rows that the coordinates are judged by.
 const JUDGED: usize = 20_000;
 
@@ -79,13 +81,15 @@ impl Grid {
             aspect if in_place => aspect.clamp(0.2, 5.0),
             _ => 1.0,
         };
-        let columns = ((total / aspect).sqrt() as usize).max(4);
-        let rows = if axes[0] == axes[1] { 1 } else { ((columns as f32 * aspect) as usize).max(4) };
+        let strip = axes[0] == axes[1];
+        let columns = if strip { total.min(STRIP) } else { (total / aspect).sqrt() };
+        let columns = (columns as usize).max(4);
+        let rows = if strip { 1 } else { ((columns as f32 * aspect) as usize).max(4) };
         let mut grid =
             Self { axes, horizontal, vertical, columns, rows, cells: vec![], states: vec![] };
         let nearest = grid.nearest_rows(dataset);
         let size = dataset.state_size();
-        let (mut cells, mut states) = (Vec::new(), Vec::new());
+        let (mut cells, mut states, mut close) = (Vec::new(), Vec::new(), Vec::new());
         for (cell, row) in nearest.into_iter().enumerate() {
             let Some(row) = row else { continue };
             let centre = grid.centre(cell);
@@ -94,6 +98,7 @@ impl Grid {
                 continue;
             }
             cells.push(cell as u32);
+            close.push(corridors || grid.gap(dataset, cell, row) <= NEARBY * NEARBY);
             let from = states.len();
             states.extend_from_slice(dataset.state(row as usize));
             states[from + axes[0]] = centre[0];
@@ -101,14 +106,13 @@ impl Grid {
                 states[from + axes[1]] = centre[1];
             }
         }
-        if size <= 2 && !corridors {
+        if size <= 2 {
             let novelty = model.novelty(&states)?;
-            let known = |at: usize| novelty[at] <= 1.0;
-            if (0..cells.len()).any(known) {
-                let kept = (0..cells.len()).filter(|&at| known(at));
-                states = kept.flat_map(|at| states[at * size..][..size].to_vec()).collect();
-                cells = (0..cells.len()).filter(|&at| known(at)).map(|at| cells[at]).collect();
-            }
+            let known: Vec<bool> =
+                novelty.iter().zip(close).map(|(&far, close)| close || far <= 1.0).collect();
+            let kept = || (0..known.len()).filter(|&at| known[at]);
+            states = kept().flat_map(|at| states[at * size..][..size].to_vec()).collect();
+            cells = kept().map(|at| cells[at]).collect();
         }
         (grid.cells, grid.states) = (cells, states);
         Ok(grid)
@@ -123,6 +127,15 @@ impl Grid {
         [at(self.horizontal, column, self.columns), at(self.vertical, row, self.rows)]
     }
 
+    /// The squared gap in the plane between the middle of a cell and a row, in shares of the sides.
+    fn gap(&self, dataset: &Dataset, cell: usize, row: u32) -> f32 {
+        let (centre, state) = (self.centre(cell), dataset.state(row as usize));
+        let part = |at: usize, [low, high]: [f32; 2]| {
+            ((state[self.axes[at]] - centre[at]) / (high - low)).powi(2)
+        };
+        part(0, self.horizontal) + if self.rows > 1 { part(1, self.vertical) } else { 0.0 }
+    }
+
     /// For each cell the row of the data nearest to it in the plane, where one is near: in two
     /// coordinates anywhere, as the model itself tells what is far.
     fn nearest_rows(&self, dataset: &Dataset) -> Vec<Option<u32>> {
@@ -131,13 +144,7 @@ impl Grid {
             (((value - low) / (high - low) * count as f32) as usize).min(count - 1)
         };
         let mut found: Vec<Option<u32>> = vec![None; self.columns * self.rows];
-        let gap = |cell: usize, row: u32| {
-            let (centre, state) = (self.centre(cell), dataset.state(row as usize));
-            let part = |at: usize, [low, high]: [f32; 2]| {
-                ((state[self.axes[at]] - centre[at]) / (high - low)).powi(2)
-            };
-            part(0, self.horizontal) + if rows > 1 { part(1, self.vertical) } else { 0.0 }
-        };
+        let gap = |cell: usize, row: u32| self.gap(dataset, cell, row);
         for row in 0..dataset.rows() {
             let state = dataset.state(row);
             let column = place(state[self.axes[0]], self.horizontal, self.columns);
