@@ -41,12 +41,6 @@ enum Origin {
     Fitted(Box<Fitted>),
 }
 
-/// Data to draw: those a model was fitted to, or others that were read.
-enum Seen<'a> {
-    Kept(&'a Source),
-    Read(Source),
-}
-
 /// Two lists of states that belong together.
 struct Pairs {
     from: Vec<f32>,
@@ -99,24 +93,13 @@ impl PyModel {
     }
 
     /// `dataset` or, without it, the data that the model learned from, in memory.
-    fn data(&self, dataset: Option<&PyDataset>) -> isochrone::Result<Dataset> {
-        let data = match dataset {
-            Some(dataset) => dataset.in_memory()?,
-            None => self.source()?.sampled()?.dataset,
+    fn read(&self, dataset: Option<&PyDataset>) -> isochrone::Result<Source> {
+        let source = match dataset {
+            Some(dataset) => Source::new(dataset.in_memory()?),
+            None => self.source()?.sampled()?,
         };
-        self.check(&data)?;
-        Ok(data)
-    }
-
-    /// The same with the world, where it is known.
-    fn seen(&self, dataset: Option<&PyDataset>) -> isochrone::Result<Seen<'_>> {
-        match (&self.origin, dataset) {
-            (_, Some(dataset)) => Ok(Seen::Read(Source::new(dataset.in_memory()?))),
-            (Origin::Fitted(fitted), None) if fitted.source.dataset.stays_in().is_none() => {
-                Ok(Seen::Kept(&fitted.source))
-            }
-            (_, None) => Ok(Seen::Read(self.source()?.sampled()?)),
-        }
+        self.check(&source.dataset)?;
+        Ok(source)
     }
 
     /// A map and a path from `start` to `goal`, or between ends that it chooses.
@@ -336,7 +319,7 @@ impl PyModel {
         let (start, goal) = (self.one("start", start)?, self.one("goal", goal)?);
         let (model, dataset) = (self.model(), dataset.as_ref().map(Bound::get));
         let plan = || -> isochrone::Result<Planned> {
-            let data = self.data(dataset)?;
+            let data = self.read(dataset)?.dataset;
             let path = self.graph(&data)?.path(&start, &goal)?;
             let doubts = Doubts::of(&path, &data, &isochrone::plan::Distance::places(model))?;
             Ok(Planned { arrived: path.ending == PathEnding::Arrived, path, doubts })
@@ -366,12 +349,17 @@ impl PyModel {
         let goal = goal.map(|goal| self.one("goal", goal)).transpose()?;
         let dataset = dataset.as_ref().map(Bound::get);
         let draw = || -> isochrone::Result<()> {
-            let seen = self.seen(dataset)?;
-            let source = match &seen {
-                Seen::Kept(source) => source,
-                Seen::Read(source) => source,
+            let read;
+            let source = match (&self.origin, dataset) {
+                // With its world, if it was fitted there.
+                (Origin::Fitted(fitted), None) if fitted.source.dataset.stays_in().is_none() => {
+                    &fitted.source
+                }
+                _ => {
+                    read = self.read(dataset)?;
+                    &read
+                }
             };
-            self.check(&source.dataset)?;
             let picture = self.map(source, start, goal)?;
             pictures::isochrones(&picture, &path.with_extension(""))
         };
@@ -389,7 +377,8 @@ impl PyModel {
         seed: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dataset = dataset.as_ref().map(Bound::get);
-        let found = py.detach(|| audit(self.model(), self.data(dataset)?.states(), triples, seed));
+        let found =
+            py.detach(|| audit(self.model(), self.read(dataset)?.dataset.states(), triples, seed));
         plain(py, &found.map_err(raised)?)
     }
 
