@@ -5,11 +5,15 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use isochrone::checkpoint;
 use isochrone::data::{Choices, Memory, load, open};
+use isochrone::error::Error;
+use isochrone::model::Model;
 use isochrone::random::{Draws, Purpose, Stream};
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -19,22 +23,33 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 struct Counting;
 
-fn taken(bytes: usize) {
-    MOST.fetch_max(LIVE.fetch_add(bytes, Relaxed) + bytes, Relaxed);
+/// More than this is never handed out, so that a wrong size ends the test and not the machine.
+const CEILING: usize = 1 << 30;
+
+/// Counts bytes about to be taken; false if they are too many.
+fn taken(bytes: usize) -> bool {
+    MOST.fetch_max(LIVE.fetch_add(bytes, Relaxed).saturating_add(bytes), Relaxed);
+    bytes < CEILING
 }
 
 // SAFETY: every call is handed on to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        taken(layout.size());
+        if !taken(layout.size()) {
+            return std::ptr::null_mut();
+        }
         unsafe { System.alloc(layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        taken(layout.size());
+        if !taken(layout.size()) {
+            return std::ptr::null_mut();
+        }
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        taken(size);
+        if !taken(size) {
+            return std::ptr::null_mut();
+        }
         LIVE.fetch_sub(layout.size(), Relaxed);
         unsafe { System.realloc(pointer, layout, size) }
     }
@@ -157,6 +172,123 @@ fn claims_and_links_beyond_a_files_bytes_are_refused_before_anything_is_taken() 
 #[test]
 fn damaged_parquet_files_end_with_rows_or_an_error() {
     survive("lerobot-v3.0/data/chunk-000/file-000.parquet", 1_000);
+}
+
+/// How a file is read.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// Into memory.
+    Rows,
+    /// As data that do not fit into memory: left in place, or unpacked to the cache folder.
+    Disk,
+    Model,
+    Checkpoint,
+}
+
+/// Reads a file: all its values and the lengths of its trajectories, or the refusal.
+fn held(path: &Path, way: Way) -> Result<Vec<f32>, Error> {
+    let dataset = match way {
+        Way::Rows => open(path, &Choices::default())?.into_dataset()?,
+        Way::Disk => load(path, &Choices::default(), Memory(100))?.dataset,
+        Way::Model => return Model::load(path).map(|_| Vec::new()),
+        Way::Checkpoint => return checkpoint::load(path).map(|_| Vec::new()),
+    };
+    let mut values: Vec<f32> = dataset.lengths().map(|length| length as f32).collect();
+    for row in 0..dataset.rows() {
+        values.extend_from_slice(&dataset.read_state(row)?);
+        values.extend_from_slice(&dataset.read_action(row)?);
+    }
+    Ok(values)
+}
+
+/// Reads the file with each bit of its first `bytes` bytes flipped in turn; in the quick suite only
+/// every `stride`th bit, and all of them if `ISOCHRONE_EVERY_FLIP` is set.
+fn flip(name: &str, way: Way, bytes: usize, stride: usize) -> Flips {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let stride = if std::env::var_os("ISOCHRONE_EVERY_FLIP").is_some() { 1 } else { stride };
+    let sound = std::fs::read(fixture(name)).unwrap();
+    let folder = tempfile::TempDir::new().unwrap();
+    // SAFETY: the tests of this file run one at a time, and nothing else here reads the environment.
+    unsafe { std::env::set_var("XDG_CACHE_HOME", folder.path().join("cache")) };
+    let path = folder.path().join("flipped");
+    std::fs::write(&path, &sound).unwrap();
+    let whole = held(&path, way).unwrap_or_else(|error| panic!("{name} as it is: {error}"));
+    let mut flips = Flips::default();
+    for bit in (0..8 * bytes.min(sound.len())).step_by(stride) {
+        let put = |byte: u8| {
+            // In place: a file system may flush a file that is truncated and written again.
+            let mut file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.seek(SeekFrom::Start(bit as u64 / 8)).unwrap();
+            file.write_all(&[byte]).unwrap();
+        };
+        put(sound[bit / 8] ^ 1 << (bit % 8));
+        let mut end = None;
+        let taken = most(|| end = Some(held(&path, way)));
+        put(sound[bit / 8]);
+        assert!(taken < BOUND, "{name} bit {bit}: {taken} bytes");
+        flips.count += 1;
+        match end.unwrap() {
+            Err(error) => {
+                assert!(matches!(error.exit_code(), 2 | 5), "{name} bit {bit}: {error}");
+                assert!(!error.to_string().contains('\n'), "{name} bit {bit}: {error}");
+                flips.refused += 1;
+            }
+            Ok(values) => flips.changed += usize::from(values != whole),
+        }
+    }
+    eprintln!("{name} {way:?}: {flips:?}");
+    flips
+}
+
+/// What came of flipped bits.
+#[derive(Debug, Default)]
+struct Flips {
+    count: usize,
+    refused: usize,
+    /// Read as other values than those of the sound file.
+    changed: usize,
+}
+
+#[test]
+fn every_flipped_bit_of_a_sealed_file_is_refused() {
+    for (name, way, bytes, stride) in [
+        ("model-format-1.safetensors", Way::Model, 4216, 37),
+        ("checkpoint-format-1.safetensors", Way::Checkpoint, 224, 1),
+    ] {
+        let flips = flip(name, way, bytes, stride);
+        assert_eq!(flips.refused, flips.count, "{name}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_of_an_npz_file_ends_with_its_rows_or_an_error() {
+    for name in ["plain.npz", "compressed.npz", "float64.npz"] {
+        for (way, stride) in [(Way::Rows, 7), (Way::Disk, 131)] {
+            let flips = flip(name, way, 1 << 10, stride);
+            assert_eq!(flips.changed, 0, "{name}: checksums let no other values through");
+        }
+    }
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn a_flipped_bit_of_an_hdf5_header_ends_with_rows_or_an_error() {
+    for (name, bytes) in [
+        ("d4rl-u8.hdf5", 2520),
+        ("d4rl-f32.hdf5", 4 << 10),
+        ("d4rl-f64.hdf5", 4 << 10),
+        ("minari-plain/data/main_data.hdf5", 4 << 10),
+        ("minari-dict/data/main_data.hdf5", 4 << 10),
+    ] {
+        flip(name, Way::Rows, bytes, 37);
+        flip(name, Way::Disk, bytes, 397);
+    }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_flipped_bit_of_a_parquet_file_ends_with_rows_or_an_error() {
+    flip("lerobot-v3.0/data/chunk-000/file-000.parquet", Way::Rows, 1 << 20, 7);
 }
 
 #[test]

@@ -344,6 +344,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn chunks_that_overlap_are_refused() {
+        // Where the index says that a chunk begins in row 4 and column 0, it now says row 2.
+        let place = |row: u64| [row, 0, 0].map(u64::to_le_bytes).concat();
+        let mut bytes = OLDER.to_vec();
+        let spots = (0..bytes.len() - 24).filter(|&at| bytes[at..].starts_with(&place(4)));
+        let spots: Vec<usize> = spots.collect();
+        assert!(!spots.is_empty());
+        for at in spots {
+            bytes[at..at + 24].copy_from_slice(&place(2));
+        }
+        let error = read_bytes(&bytes).unwrap_err().to_string();
+        assert!(error.contains("does not match its shape"), "{error}");
+    }
+
     /// The older file with a key renamed, wherever its name is.
     fn renamed(from: &[u8], to: &[u8]) -> Vec<u8> {
         let mut bytes = OLDER.to_vec();

@@ -134,12 +134,17 @@ pub(super) fn reader(path: &Path, choices: &Choices) -> Result<Box<dyn Reader>> 
 
 #[cfg(feature = "hdf5")]
 fn open_hdf5(path: &Path, choices: &Choices) -> Result<Box<dyn Reader>> {
-    use super::{d4rl::D4rlReader, hdf5::Hdf5, minari};
-    let file = Hdf5::open(path)?;
-    if minari::is(&file)? {
-        return Ok(Box::new(minari::MinariReader::open(path, file, choices)?));
-    }
-    Ok(Box::new(D4rlReader::open(path, file)?))
+    use super::d4rl::D4rlReader;
+    use super::hdf5::{Guarded, Hdf5, guarded};
+    use super::minari::{self, MinariReader};
+    guarded(|| {
+        let file = Hdf5::open(path)?;
+        Ok(if minari::is(&file)? {
+            Box::new(Guarded(MinariReader::open(path, file, choices)?)) as Box<dyn Reader>
+        } else {
+            Box::new(Guarded(D4rlReader::open(path, file)?))
+        })
+    })
 }
 
 #[cfg(not(feature = "hdf5"))]

@@ -5,6 +5,7 @@
 //! flipped bit in the values cannot be noticed here.
 
 mod chunks;
+mod guarded;
 mod refused;
 mod watched;
 
@@ -27,6 +28,7 @@ use super::files::open_file;
 use super::npy::{self, Header, Item};
 use super::{memory, straight};
 use crate::error::{Error, Result};
+pub(super) use guarded::{Guarded, guarded};
 pub(super) use refused::refused;
 use watched::{Watched, place_of};
 
@@ -34,6 +36,10 @@ use watched::{Watched, place_of};
 const SUSPECT_SIZE: u64 = 64 << 20;
 /// Recorded values compress a few times; only a bomb, or constants, compress hundreds of times.
 const SUSPECT_RATIO: u64 = 100;
+/// The most values in a row.
+const WIDEST_ROW: usize = 1 << 20;
+/// Bytes that each array counts for when many are opened; its header alone takes a few hundred.
+const OBJECT: u64 = 4 << 10;
 /// The largest chunk that is unpacked, in bytes.
 const LARGEST_CHUNK: usize = 256 << 20;
 /// Files of more bytes are read by two threads.
@@ -73,7 +79,7 @@ impl Hdf5 {
             chunk_cache_bytes: 0,
             external_file_resolver: None,
             external_link_resolver: None,
-            max_chunk_bytes: LARGEST_CHUNK,
+            max_chunk_bytes: usize::try_from(largest).unwrap_or(usize::MAX).min(LARGEST_CHUNK),
             max_read_bytes: usize::try_from(largest).unwrap_or(usize::MAX),
             max_object_header_bytes: LARGEST_HEADER,
             ..OpenOptions::default()
@@ -119,11 +125,26 @@ impl Hdf5 {
 impl Hdf5 {
     /// Refuses rows that the bytes of the file cannot pack; how many bytes they take as 32-bit floats.
     pub(super) fn check_claim(&self, key: &str, rows: usize, size: usize) -> Result<usize> {
+        if size > WIDEST_ROW {
+            return Err(Error::input(format!(
+                "`{key}` claims {rows} rows of {size}, at most {WIDEST_ROW} values per row are read"
+            ))
+            .hint(DAMAGED));
+        }
         let bytes = rows.checked_mul(size).and_then(|count| count.checked_mul(4));
         bytes.filter(|&bytes| bytes as u64 <= self.largest).ok_or_else(|| {
             Error::input(format!("`{key}` claims {rows} rows of {size}, more than the file packs"))
                 .hint("if this is intended, save it uncompressed")
         })
+    }
+
+    /// Refuses to open more arrays than the bytes of the file can describe.
+    pub(super) fn check_opened(&self, arrays: usize) -> Result<()> {
+        if (arrays as u64).saturating_mul(OBJECT) <= self.largest {
+            return Ok(());
+        }
+        Err(Error::input(format!("{arrays} arrays are named, more than the file can hold"))
+            .hint("save every episode with arrays of its own"))
     }
 
     /// A matrix as 32-bit floats, its rows and its columns.
@@ -300,6 +321,11 @@ fn item(kind: &Datatype) -> Option<Item> {
         Datatype::FloatingPoint { size: 8, .. } => Some(Item::Float64),
         _ => None,
     }
+}
+
+/// The first letters of a name that may be as long as the file.
+fn shortened(name: &str) -> String {
+    name.escape_debug().take(80).collect()
 }
 
 fn name(kind: &Datatype) -> String {

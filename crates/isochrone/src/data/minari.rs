@@ -82,7 +82,7 @@ impl MinariReader {
         names.sort_unstable();
         description.check_episodes(names.len())?;
         let mut survey = Survey { chosen: choices.keys.clone(), note: None };
-        let (mut state_size, mut action_size) = (0, 0);
+        let (mut state_size, mut action_size, mut opened) = (0, 0, 0);
         let mut episodes: Vec<Episode> = Vec::new();
         for (_, name) in &names {
             let episode = survey.episode(&file.group(name)?, name)?;
@@ -90,10 +90,13 @@ impl MinariReader {
             let sizes = [episode.state_size(), episode.actions.as_ref().map_or(0, |a| a.size)];
             same_size(name, OBSERVATIONS, sizes[0], &mut state_size, first)?;
             same_size(name, ACTIONS, sizes[1], &mut action_size, first)?;
+            // Links may name one array many times.
+            opened += episode.parts.len() + 1;
+            file.check_opened(opened)?;
             episodes.push(episode);
         }
         let steps = episodes.iter().map(|episode| (episode.rows as u64).saturating_sub(1));
-        description.check_steps(steps.sum())?;
+        description.check_steps(steps.fold(0, u64::saturating_add))?;
         // Links may name one array many times.
         let rows = episodes.iter().fold(0, |rows: usize, one| rows.saturating_add(one.rows));
         file.check_claim(OBSERVATIONS, rows, state_size.saturating_add(action_size))?;
@@ -406,6 +409,18 @@ mod tests {
         assert_eq!(chosen.states[4..8], [100.0, 101.0, 0.0, 1.0]);
         let error = opened("minari-dict", &["nothing"]).unwrap_err().to_string();
         assert!(error.contains("`episode_0/observations/nothing` is missing"), "{error}");
+    }
+
+    #[test]
+    fn a_small_file_has_few_arrays_and_narrow_rows() {
+        let file = Hdf5::open(&fixture("minari-plain/data/main_data.hdf5")).unwrap();
+        // 64 MiB, of which each array counts for 4 KiB.
+        file.check_opened(16 << 10).unwrap();
+        let error = file.check_opened((16 << 10) + 1).unwrap_err().to_string();
+        assert!(error.contains("16385 arrays are named, more than the file can hold"), "{error}");
+        file.check_claim("a", 0, 1 << 20).unwrap();
+        let error = file.check_claim("a", 0, (1 << 20) + 1).unwrap_err().to_string();
+        assert!(error.contains("at most 1048576 values per row"), "{error}");
     }
 
     #[test]

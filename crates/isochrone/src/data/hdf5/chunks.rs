@@ -17,7 +17,8 @@ const ENOUGH: usize = 64 << 20;
 const ROWS: usize = 256;
 
 /// Fills `values`, a matrix of the array's shape; returns false, with `values` undefined, if chunks are
-/// missing or the values are not little-endian 32-bit floats.
+/// missing or the values are not little-endian 32-bit floats. Chunks that overlap are refused: unpacking
+/// the same few bytes over and over would take forever.
 pub(super) fn fill(array: &Array, key: &str, values: &mut [f32], size: usize) -> Result<bool> {
     let little = ByteOrder::LittleEndian;
     let plain = matches!(array.dtype(), Datatype::FloatingPoint { size: 4, byte_order } if *byte_order == little);
@@ -47,6 +48,9 @@ pub(super) fn fill(array: &Array, key: &str, values: &mut [f32], size: usize) ->
             },
         );
         filled += placed?;
+        if filled > values.len() {
+            return Err(strange(key));
+        }
         band = unpacked?;
         if band.is_empty() {
             return Ok(filled == values.len());
@@ -54,16 +58,20 @@ pub(super) fn fill(array: &Array, key: &str, values: &mut [f32], size: usize) ->
     }
 }
 
+fn strange(key: &str) -> Error {
+    Error::input(format!("`{key}` does not match its shape")).hint(DAMAGED)
+}
+
 /// Copies chunks that begin in the same row into place; returns the number of values copied.
 fn place(band: &[DatasetChunk], key: &str, values: &mut [f32], size: usize) -> Result<usize> {
-    let strange = || Error::input(format!("`{key}` does not match its shape")).hint(DAMAGED);
+    let strange = || strange(key);
     let Some(first) = band.first() else { return Ok(0) };
     let (&[top, _], &[height, _]) = (first.offsets(), first.shape()) else {
         return Err(strange());
     };
     let rows = values.len() / size;
     let (top, height) = (top as usize, height as usize);
-    if top >= rows {
+    if top >= rows || height == 0 || !top.is_multiple_of(height) {
         return Err(strange());
     }
     let part = &mut values[top * size..rows.min(top.saturating_add(height)) * size];
@@ -73,7 +81,8 @@ fn place(band: &[DatasetChunk], key: &str, values: &mut [f32], size: usize) -> R
             return Err(strange());
         };
         let (left, wide, numbers) = (left as usize, wide as usize, chunk.bytes().as_chunks().0);
-        if left >= size || wide == 0 || numbers.len() < part.len() / size * wide {
+        let aligned = wide > 0 && left.is_multiple_of(wide);
+        if left >= size || !aligned || numbers.len() < part.len() / size * wide {
             return Err(strange());
         }
         pieces.push(Piece { left, wide, used: wide.min(size - left), numbers });

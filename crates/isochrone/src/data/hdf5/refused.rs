@@ -13,7 +13,7 @@ pub(in crate::data) fn refused(key: &str, error: &Cause) -> Error {
         cause = source;
     }
     let text = cause.to_string().to_lowercase();
-    let complaint = Error::input(format!("`{}` cannot be read: {text}", key.escape_debug()));
+    let complaint = Error::input(format!("`{}` cannot be read: {text}", super::shortened(key)));
     complaint.hint(match cause {
         UnsupportedFilter(_) => "save it with `compression=\"gzip\"`, or unpacked",
         ResourceLimit(_) => "if this is intended, save it uncompressed",
