@@ -5,7 +5,7 @@ use isochrone::data::Dataset;
 use isochrone::ledger::{self, Table};
 use isochrone::model::{Embedded, Model};
 use isochrone::nn::{Embedding, Latents, MeasureShape};
-use isochrone::report::Grid;
+use isochrone::report::MapCells;
 use isochrone::run::files::{EVALUATION, METRICS};
 use isochrone::{Error, Result};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn numbers(values: &[f32]) -> String {
 }
 
 /// The grid of a map: about as many cells as the page can hold within `floats` latent values.
-pub fn grid(model: &Model, data: &Data, axes: [usize; 2], floats: usize) -> Result<Grid> {
+pub fn grid(model: &Model, data: &Data, axes: [usize; 2], floats: usize) -> Result<MapCells> {
     let most = match &model.shape().distance {
         None => COARSE,
         Some(MeasureShape::Valued(_)) => MOST_COMPUTED,
@@ -60,7 +60,7 @@ pub fn grid(model: &Model, data: &Data, axes: [usize; 2], floats: usize) -> Resu
             (floats / each).clamp(COARSE, MOST_CELLS)
         }
     };
-    Grid::new(model, &data.source.dataset, data.world(), axes, most)
+    MapCells::new(model, &data.source.dataset, data.world(), axes, most)
 }
 
 /// The fewest cells of a map.

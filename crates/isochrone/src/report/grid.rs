@@ -26,7 +26,7 @@ const JUDGED: usize = 20_000;
 
 /// A plane cut into cells, row after row from the bottom, each from the left.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Grid {
+pub struct MapCells {
     /// The coordinates shown from left to right and from bottom to top.
     pub axes: [usize; 2],
     /// Left and right end.
@@ -43,7 +43,7 @@ pub struct Grid {
     pub states: Vec<f32>,
 }
 
-impl Grid {
+impl MapCells {
     /// Cuts the plane of `axes` so that about `most` cells are near the data.
     ///
     /// # Errors
@@ -264,7 +264,7 @@ mod tests {
         let model = model(&data);
         let axes = natural_axes(&model, &data, None);
         assert_eq!(axes, [1, 3]);
-        let grid = Grid::new(&model, &data, None, axes, 500).unwrap();
+        let grid = MapCells::new(&model, &data, None, axes, 500).unwrap();
         assert!((200..=520).contains(&grid.cells.len()), "{}", grid.cells.len());
         assert_eq!(grid.states.len(), 4 * grid.cells.len());
         assert!(grid.cells.is_sorted() && grid.cells.len() < grid.columns * grid.rows / 2);
@@ -288,13 +288,13 @@ mod tests {
     #[test]
     fn a_coordinate_that_does_not_exist_is_refused_and_one_alone_makes_a_strip() {
         let data = walks();
-        let error = Grid::new(&model(&data), &data, None, [0, 4], 100).unwrap_err().to_string();
+        let error = MapCells::new(&model(&data), &data, None, [0, 4], 100).unwrap_err().to_string();
         assert!(error.contains("no coordinate `4`") && error.contains("0 to 3"), "{error}");
         let states = (0..200).map(|row| 0.1 * (row % 20) as f32).collect();
         let line = Dataset::new(states, 1, None, &[20; 10]).unwrap();
         let model = model(&line);
         assert_eq!(natural_axes(&model, &line, None), [0, 0]);
-        let grid = Grid::new(&model, &line, None, [0, 0], 100).unwrap();
+        let grid = MapCells::new(&model, &line, None, [0, 0], 100).unwrap();
         assert_eq!((grid.rows, grid.states.len()), (1, grid.cells.len()));
         assert!(grid.cells.len() > 30);
     }

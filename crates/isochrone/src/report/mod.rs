@@ -17,7 +17,7 @@ mod routes;
 
 pub use coverage::Coverage;
 pub use field::DistanceField;
-pub use grid::{Grid, natural_axes};
+pub use grid::{MapCells, natural_axes};
 pub use input::{
     CalibrationChart, CalibrationPanel, Comparison, Curves, Families, Isochrones, Panel, Reference,
     Series, Spread, Summary, Trend,
