@@ -395,8 +395,8 @@ fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> std::result::Result<T, Answer
 
 /// The whole number `name` of a query.
 fn number(query: &str, name: &str) -> std::result::Result<Option<usize>, Answer> {
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let Some((_, text)) = pairs.filter(|(key, _)| *key == name).last() else { return Ok(None) };
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let Some((_, text)) = pairs.rfind(|(key, _)| *key == name) else { return Ok(None) };
     let wrong = || Answer::refusal(400, format!("`{name}` is `{text}`, expected a whole number"));
     text.parse().map(Some).map_err(|_| wrong())
 }

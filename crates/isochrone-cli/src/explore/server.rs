@@ -121,8 +121,7 @@ impl Server {
 fn full(stream: TcpStream) {
     stream.set_nonblocking(true).ok();
     // What has arrived is taken, so that the answer is not lost with it.
-    let mut taken = [0; 1 << 12];
-    (&stream).read(&mut taken).ok();
+    std::io::copy(&mut (&stream).take(1 << 12), &mut std::io::sink()).ok();
     stream.set_nonblocking(false).ok();
     Connection::new(stream).reject(&Answer::refusal(503, "too many connections"));
 }
