@@ -23,7 +23,6 @@ const START: i64 = 1;
 const RGB: i64 = 3;
 
 /// An encoded picture.
-#[cfg_attr(not(feature = "pictures"), expect(dead_code, reason = "nothing draws pictures"))]
 #[derive(Debug, Clone)]
 pub(crate) struct EventImage {
     /// Pixels from left to right.

@@ -184,12 +184,12 @@ mod tests {
             assert_eq!(owners[cover.rows[place]] as usize, place);
         }
         let mut scaled = [0.0; 2];
-        for row in 0..121 {
+        for (row, &owner) in owners.iter().enumerate() {
             cover.scaling.apply(dataset.state(row), &mut scaled);
-            let own = squared_gap(point(owners[row] as usize), &scaled);
+            let own = squared_gap(point(owner as usize), &scaled);
             assert!(own <= cover.squared_radius);
             assert!((0..9).all(|place| squared_gap(point(place), &scaled) >= own));
-            assert!(cover.near(dataset.state(row)).contains(&(owners[row] as usize)));
+            assert!(cover.near(dataset.state(row)).contains(&(owner as usize)));
         }
     }
 
