@@ -11,7 +11,7 @@ use super::desk::{Clerk, Unanswered};
 use super::http::Answer;
 use super::loaded::Loaded;
 use super::sent;
-use super::subject::Subject;
+use super::subject::ShownRun;
 use crate::examiner::Steering;
 use crate::plan::{self, Planner};
 use crate::wording;
@@ -28,7 +28,7 @@ const POINTS: usize = 1_500;
 /// The runs that can be asked.
 pub struct Api {
     /// One or two.
-    pub subjects: Vec<Arc<Subject>>,
+    pub subjects: Vec<Arc<ShownRun>>,
 }
 
 /// An answer in JSON, or why there is none.
@@ -187,7 +187,7 @@ impl Api {
         json!({ "runs": runs }).to_string()
     }
 
-    fn subject(&self, run: usize) -> std::result::Result<&Arc<Subject>, Answer> {
+    fn subject(&self, run: usize) -> std::result::Result<&Arc<ShownRun>, Answer> {
         let count = self.subjects.len();
         self.subjects.get(run).ok_or_else(|| {
             Answer::refusal(404, format!("no run `{run}`, there are {count}, counted from 0"))

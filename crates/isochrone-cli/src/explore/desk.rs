@@ -12,7 +12,7 @@ use isochrone::run::OpenRun;
 use isochrone::simulate::{Outcome, Paths, Task};
 use isochrone::{Error, Result};
 
-use super::recorded::Data;
+use super::recorded::RecordedData;
 use crate::examiner::{self, Examiner, Steering};
 use crate::plan::Planner;
 
@@ -24,7 +24,7 @@ type Job = Box<dyn for<'a> FnOnce(&Clerk<'a>) + Send>;
 /// Takes questions for a [`Clerk`], who begins with the first one.
 pub struct Desk {
     opened: Arc<OpenRun>,
-    data: Arc<Data>,
+    data: Arc<RecordedData>,
     jobs: OnceLock<SyncSender<Job>>,
 }
 
@@ -38,7 +38,7 @@ pub enum Unanswered {
 
 impl Desk {
     /// A desk for one run.
-    pub fn new(opened: Arc<OpenRun>, data: Arc<Data>) -> Self {
+    pub fn new(opened: Arc<OpenRun>, data: Arc<RecordedData>) -> Self {
         Self { opened, data, jobs: OnceLock::new() }
     }
 
@@ -88,7 +88,7 @@ pub struct Clerk<'a> {
     /// The run.
     pub opened: &'a OpenRun,
     /// What it learns from.
-    pub data: &'a Data,
+    pub data: &'a RecordedData,
     graph: OnceCell<Graph<'a, Model>>,
     greedy: OnceCell<Greedy<'a, Model>>,
     examiner: OnceCell<Examiner<'a>>,

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use isochrone::run::OpenRun;
 
 use super::desk::Desk;
-use super::recorded::Data;
+use super::recorded::RecordedData;
 
 /// A run as it was at one checkpoint.
 pub struct Loaded {
@@ -14,7 +14,7 @@ pub struct Loaded {
     /// The run.
     pub opened: Arc<OpenRun>,
     /// What it learns from.
-    pub data: Arc<Data>,
+    pub data: Arc<RecordedData>,
     /// Answers that take longer.
     pub desk: Desk,
     /// The coordinates to show first.

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use self::api::Api;
 use self::gate::Gate;
 use self::server::Server;
-use self::subject::Subject;
+use self::subject::ShownRun;
 use crate::opened::seed_folders;
 use crate::output::{check_target, say};
 
@@ -83,19 +83,20 @@ pub fn run(arguments: &Explore) -> Result<()> {
     }
 }
 
-fn subject(folder: &Path) -> Result<Arc<Subject>> {
+fn subject(folder: &Path) -> Result<Arc<ShownRun>> {
     if let [first, ..] = &seed_folders(folder)[..] {
         return Err(Error::input("several seeds, expected one run")
             .in_file(folder)
             .hint(format!("name one of them, such as `{}`", first.display())));
     }
-    Subject::new(folder)
+    ShownRun::new(folder)
 }
 
 /// Refuses two runs whose goals cannot be the same.
-fn check_pair(subjects: &[Arc<Subject>]) -> Result<()> {
-    let size =
-        |one: &Arc<Subject>| one.loaded().ok().map(|loaded| loaded.opened.model.shape().state_size);
+fn check_pair(subjects: &[Arc<ShownRun>]) -> Result<()> {
+    let size = |one: &Arc<ShownRun>| {
+        one.loaded().ok().map(|loaded| loaded.opened.model.shape().state_size)
+    };
     let sizes: Vec<usize> = subjects.iter().filter_map(size).collect();
     match sizes[..] {
         [one, other] if one != other => Err(Error::input(format!(
@@ -106,7 +107,7 @@ fn check_pair(subjects: &[Arc<Subject>]) -> Result<()> {
     }
 }
 
-fn serve(arguments: &Explore, subjects: Vec<Arc<Subject>>) -> Result<()> {
+fn serve(arguments: &Explore, subjects: Vec<Arc<ShownRun>>) -> Result<()> {
     let ip = address(&arguments.host)?;
     let listener = listen(ip, arguments.port)?;
     let address = listener.local_addr().map_err(|error| cannot_listen(ip, &error))?;
@@ -115,7 +116,7 @@ fn serve(arguments: &Explore, subjects: Vec<Arc<Subject>>) -> Result<()> {
     let query = token.as_ref().map_or(String::new(), |token| format!("?token={token}"));
     let link = format!("http://{shown}:{}/{query}", address.port());
     let server = Server::new(Api { subjects: subjects.clone() }, Gate::new(&shown, address, token));
-    subjects.iter().for_each(Subject::watch);
+    subjects.iter().for_each(ShownRun::watch);
     say(&format!("explore   {link}"))?;
     say("          Ctrl-C ends it")?;
     if !arguments.no_open && std::io::stdout().is_terminal() {
@@ -173,7 +174,7 @@ fn open_browser(link: &str) {
     Command::new(opener).arg(link).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn().ok();
 }
 
-fn export(subjects: &[Arc<Subject>], page: &Path) -> Result<()> {
+fn export(subjects: &[Arc<ShownRun>], page: &Path) -> Result<()> {
     let runs = subjects
         .iter()
         .enumerate()
@@ -185,7 +186,7 @@ fn export(subjects: &[Arc<Subject>], page: &Path) -> Result<()> {
 }
 
 /// Everything about one run that works without a server.
-fn exported(run: usize, subject: &Subject) -> Result<Value> {
+fn exported(run: usize, subject: &ShownRun) -> Result<Value> {
     let loaded = subject.open()?;
     let axes = loaded.axes;
     let ask = |question: fn(&desk::Clerk<'_>) -> Result<Value>| {

@@ -6,7 +6,7 @@ use isochrone::run::{OpenRun, Source};
 use isochrone::simulate::World;
 
 /// The data of a run.
-pub struct Data {
+pub struct RecordedData {
     /// In memory; a sample where they do not fit.
     pub source: Source,
     /// What its distance is judged on.
@@ -15,7 +15,7 @@ pub struct Data {
     pub ranges: Vec<[f32; 2]>,
 }
 
-impl Data {
+impl RecordedData {
     /// The data of a run; a sample where they do not fit.
     ///
     /// # Errors

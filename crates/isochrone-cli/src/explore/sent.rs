@@ -11,7 +11,7 @@ use isochrone::{Error, Result};
 use serde_json::{Value, json};
 
 use super::loaded::Loaded;
-use super::recorded::Data;
+use super::recorded::RecordedData;
 
 /// Latent values of a map on the page.
 pub const FLOATS: usize = 3_000_000;
@@ -48,7 +48,12 @@ fn numbers(values: &[f32]) -> String {
 }
 
 /// The grid of a map: about as many cells as the page can hold within `floats` latent values.
-pub fn grid(model: &Model, data: &Data, axes: [usize; 2], floats: usize) -> Result<MapCells> {
+pub fn grid(
+    model: &Model,
+    data: &RecordedData,
+    axes: [usize; 2],
+    floats: usize,
+) -> Result<MapCells> {
     let most = match &model.shape().distance {
         None => COARSE,
         Some(MeasureShape::Valued(_)) => MOST_COMPUTED,

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::desk::Desk;
 use super::loaded::Loaded;
-use super::recorded::Data;
+use super::recorded::RecordedData;
 use super::sent;
 use crate::wording;
 
@@ -21,7 +21,7 @@ use crate::wording;
 const WATCHED: Duration = Duration::from_secs(1);
 
 /// A run in its folder.
-pub struct Subject {
+pub struct ShownRun {
     /// Its folder.
     pub folder: PathBuf,
     state: Mutex<State>,
@@ -101,7 +101,7 @@ impl About {
     }
 }
 
-impl Subject {
+impl ShownRun {
     /// The run in `folder`, opened where it has anything to ask.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl Subject {
         let known = self.locked(|state| state.loaded.as_ref().map(|old| Arc::clone(&old.data)));
         let data = match known {
             Some(data) => data,
-            None => Arc::new(Data::of(&opened)?),
+            None => Arc::new(RecordedData::of(&opened)?),
         };
         let loaded = self.locked(|state| {
             state.version += 1;

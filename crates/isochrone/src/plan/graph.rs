@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cover::Cover;
 use super::kept;
-use super::roadmap::{Longest, RoadMap, Support, supports};
+use super::roadmap::{Longest, RecordedWay, RoadMap, supports};
 use super::shortest::Ways;
 use super::{Distance, Hop, Novelty, Path, PathEnding, check_state};
 use crate::data::Dataset;
@@ -282,7 +282,7 @@ impl<'d, D: Distance> Graph<'d, D> {
         let mut hops = Vec::new();
         let mut rest = edges;
         while let Some(&first) = rest.first() {
-            let kept = |one: &Support| {
+            let kept = |one: &RecordedWay| {
                 rest.iter().take_while(|&&edge| of(edge, one.trajectory).is_some()).count()
             };
             // Of those that last equally long the first.
@@ -317,7 +317,7 @@ impl<'d, D: Distance> Graph<'d, D> {
 
 impl Hop {
     /// The move that a support stands for.
-    fn of(support: &Support) -> Self {
+    fn of(support: &RecordedWay) -> Self {
         Self {
             trajectory: support.trajectory as usize,
             recorded: support.rows as usize,

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::cover::Cover;
-use super::roadmap::{RoadMap, Support};
+use super::roadmap::{RecordedWay, RoadMap};
 use super::shortest::{Edge, Edges};
 use crate::checkpoint::{Disk, Files, write_whole};
 use crate::data::Dataset;
@@ -72,9 +72,9 @@ fn decode(words: &[u32], dataset: &Dataset, axes: &[usize]) -> Option<RoadMap> {
         .map(|e| Edge { from: e[0], to: e[1], steps: f32::from_bits(e[2]), rows: e[3] })
         .collect();
     let support_ends: Vec<usize> = ends.iter().map(|&end| end as usize).collect();
-    let found: Vec<Support> = rest
+    let found: Vec<RecordedWay> = rest
         .chunks_exact(SUPPORT)
-        .map(|s| Support {
+        .map(|s| RecordedWay {
             to: s[0],
             from: s[1],
             trajectory: s[2],

@@ -22,7 +22,7 @@ pub(super) struct RoadMap {
     pub(super) cover: Cover,
     pub(super) edges: Edges,
     /// The trajectories that support each edge, rising; those of edge n end at `support_ends[n]`.
-    pub(super) supports: Vec<Support>,
+    pub(super) supports: Vec<RecordedWay>,
     pub(super) support_ends: Vec<usize>,
     /// The learned steps above which an edge was dropped.
     pub(super) threshold: f32,
@@ -31,11 +31,16 @@ pub(super) struct RoadMap {
 impl RoadMap {
     /// The edges that `found` supports and that are not too long; `between` has the learned steps from
     /// every node to every other.
-    pub(super) fn new(cover: Cover, found: &[Support], between: &[f32], longest: Longest) -> Self {
+    pub(super) fn new(
+        cover: Cover,
+        found: &[RecordedWay],
+        between: &[f32],
+        longest: Longest,
+    ) -> Self {
         let nodes = cover.rows.len();
         let steps =
-            |support: &Support| between[support.from as usize * nodes + support.to as usize];
-        let groups: Vec<&[Support]> =
+            |support: &RecordedWay| between[support.from as usize * nodes + support.to as usize];
+        let groups: Vec<&[RecordedWay]> =
             found.chunk_by(|one, other| (one.to, one.from) == (other.to, other.from)).collect();
         let threshold = match longest {
             Longest::Steps(steps) => steps,
@@ -44,7 +49,7 @@ impl RoadMap {
         let mut list = Vec::new();
         let (mut supports, mut support_ends) = (Vec::new(), Vec::new());
         for group in groups.into_iter().filter(|group| steps(&group[0]) <= threshold) {
-            let Support { from, to, rows, .. } = group[0];
+            let RecordedWay { from, to, rows, .. } = group[0];
             let rows = group.iter().fold(rows, |fewest, support| fewest.min(support.rows));
             // A distance that is no quasimetric may be negative; a path never gains by an edge.
             list.push(Edge { from, to, steps: steps(&group[0]).max(0.0), rows });
@@ -56,7 +61,7 @@ impl RoadMap {
     }
 
     /// The trajectories that support an edge.
-    pub(super) fn supports_of(&self, edge: usize) -> &[Support] {
+    pub(super) fn supports_of(&self, edge: usize) -> &[RecordedWay] {
         let begin = if edge == 0 { 0 } else { self.support_ends[edge - 1] };
         &self.supports[begin..self.support_ends[edge]]
     }
@@ -64,7 +69,7 @@ impl RoadMap {
 
 /// A trajectory that goes from one node to another; sorts by where it leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Support {
+pub(super) struct RecordedWay {
     pub(super) to: u32,
     pub(super) from: u32,
     pub(super) trajectory: u32,
@@ -83,8 +88,8 @@ struct Stay {
 
 /// Every pair of nodes that a trajectory joins within `ahead` rows, sorted, each trajectory once
 /// with its fewest rows, which are counted from the middle of one stay to the middle of the other.
-pub(super) fn supports(dataset: &Dataset, owners: &[u32], ahead: usize) -> Vec<Support> {
-    let mut found: Vec<Support> = Vec::new();
+pub(super) fn supports(dataset: &Dataset, owners: &[u32], ahead: usize) -> Vec<RecordedWay> {
+    let mut found: Vec<RecordedWay> = Vec::new();
     for trajectory in 0..dataset.trajectories() {
         let rows = dataset.trajectory(trajectory);
         let mut first = rows.start;
@@ -96,7 +101,7 @@ pub(super) fn supports(dataset: &Dataset, owners: &[u32], ahead: usize) -> Vec<S
         for (index, here) in stays.iter().enumerate() {
             let near = stays[index + 1..].iter().take_while(|next| next.first <= here.last + ahead);
             for next in near.filter(|next| next.node != here.node) {
-                found.push(Support {
+                found.push(RecordedWay {
                     to: next.node,
                     from: here.node,
                     trajectory: trajectory as u32,

@@ -26,7 +26,7 @@ pub(super) fn due(settings: &TrainConfig) -> [Due; 2] {
 }
 
 /// The names of a run's metrics.
-pub(super) struct Names {
+pub(super) struct MetricNames {
     /// Of training and validation.
     pub(super) metrics: Vec<String>,
     /// Of an evaluation; none if nothing is evaluated.
@@ -56,7 +56,7 @@ impl Journal {
     /// A table that is damaged or of other columns, a lost row, disk I/O that fails.
     pub(super) fn open(
         folder: &Path,
-        names: Names,
+        names: MetricNames,
         settings: &TrainConfig,
         resume: Option<u64>,
     ) -> Result<Self> {
@@ -164,7 +164,7 @@ mod tests {
         let settings =
             TrainConfig { steps: 9, log_every: 2, evaluate_every: 3, ..TrainConfig::default() };
         let open = |resume| {
-            let names = Names {
+            let names = MetricNames {
                 metrics: vec!["training/loss".into()],
                 evaluation: Some(vec!["evaluation/success".into()]),
             };

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::config::RunConfig;
 use super::files::{CHECKPOINTS, MODEL};
 use super::folder::{self, final_snapshot};
-use super::journal::{Journal, Names, due};
+use super::journal::{Journal, MetricNames, due};
 #[cfg(feature = "pictures")]
 use super::plane::Plane;
 use super::provenance::{Conditions, Provenance};
@@ -255,7 +255,7 @@ impl Session<'_> {
         let step = self.trainer.step();
         let resume = (step > 0).then_some(step);
         let evaluated = !self.tasks.is_empty() && self.trainer.model()?.has_policy();
-        let names = Names {
+        let names = MetricNames {
             metrics: self.trainer.metrics(),
             evaluation: evaluated.then(|| evaluation_columns(self.source.groups())),
         };
