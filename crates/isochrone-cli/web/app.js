@@ -214,9 +214,11 @@ function pathWords({ path, cautions }) {
   const ending = path.ending;
   const words = [];
   if (ending.kind === "arrived") {
-    const recorded = path.recorded === null ? "" : ` and ${path.recorded} recorded ones`;
-    words.push(paragraph(`${path.steps.toFixed(1)} learned steps${recorded} along ${path.states.length} states`, "strong"));
-    words.push(paragraph(`${path.direct.toFixed(1)} learned steps asked for directly`, "quiet"));
+    const along = `along ${path.states.length} states`;
+    const recorded = path.recorded === null ? `A path ${along}` : `${path.recorded} recorded steps ${along}`;
+    words.push(paragraph(recorded, "strong"));
+    const sum = `${path.steps.toFixed(1)} learned steps added up move by move, with the error of every move`;
+    words.push(paragraph(`${path.direct.toFixed(1)} learned steps from start to goal; ${sum}`, "quiet"));
   } else {
     words.push(paragraph(`${ending.kind === "no-path" ? "No path" : "Ends short of the goal"}: ${ending.why}.`, "strong"));
   }

@@ -323,11 +323,6 @@ fn item(kind: &Datatype) -> Option<Item> {
     }
 }
 
-/// The first letters of a name that may be as long as the file.
-fn shortened(name: &str) -> String {
-    name.escape_debug().take(80).collect()
-}
-
 fn name(kind: &Datatype) -> String {
     match kind {
         Datatype::FixedPoint { size, .. } => format!("{}-bit integers", 8 * size),

@@ -72,7 +72,9 @@ async function clicks() {
   assert.ok((await text(page, "#reading")).includes(`${back.toFixed(1)} steps back`));
   // The path, by both planners.
   const { path } = await asked(one, "/api/plan", { start: from[0], goal: to[0] });
-  await page.waitForFunction((words) => document.getElementById("path-words").innerText.includes(words), `${path.steps.toFixed(1)} learned steps and ${path.recorded} recorded`);
+  await page.waitForFunction((words) => document.getElementById("path-words").innerText.includes(words), `${path.recorded} recorded steps along ${path.states.length} states`);
+  const learned = `${path.direct.toFixed(1)} learned steps from start to goal; ${path.steps.toFixed(1)} learned steps added up`;
+  assert.ok((await text(page, "#path-words")).includes(learned));
   await page.click("#path-greedy");
   await page.waitForFunction(() => !document.getElementById("path-words").innerText.includes("recorded"));
   await page.click("#path-graph");
