@@ -21,8 +21,8 @@ use crate::error::{Error, Result};
 /// Writes a snapshot to `path`: the whole file, or none and what was there before.
 ///
 /// # Errors
-/// [`Error::Diverged`](crate::Error::Diverged) with the tensor's name where a number is not finite, [`Error::Disk`](crate::Error::Disk) where
-/// the system refuses, [`Error::Input`](crate::Error::Input) where a name stands twice or a shape does not fit.
+/// [`Error::Diverged`] with the tensor's name where a number is not finite, [`Error::Disk`] where
+/// the system refuses, [`Error::Input`] where a name stands twice or a shape does not fit.
 pub fn save(path: &Path, snapshot: &Snapshot) -> Result<()> {
     replaceable(path)?;
     steps::save(&Disk, path, snapshot)
@@ -31,7 +31,7 @@ pub fn save(path: &Path, snapshot: &Snapshot) -> Result<()> {
 /// Reads a snapshot and verifies every bit of it.
 ///
 /// # Errors
-/// [`Error::Disk`](crate::Error::Disk) where the file cannot be read; [`Error::Input`](crate::Error::Input) where it is damaged, was not
+/// [`Error::Disk`] where the file cannot be read; [`Error::Input`] where it is damaged, was not
 /// written by [`save`], or has another format.
 pub fn load(path: &Path) -> Result<Snapshot> {
     steps::load(&Disk, path)
@@ -50,7 +50,7 @@ pub fn save_step(folder: &Path, snapshot: &Snapshot, keep: usize) -> Result<()> 
 /// Finds the newest checkpoint of `folder` that verifies; a folder that is not there has none.
 ///
 /// # Errors
-/// [`Error::Disk`](crate::Error::Disk) where the folder cannot be listed. A damaged checkpoint is no error: it is
+/// [`Error::Disk`] where the folder cannot be listed. A damaged checkpoint is no error: it is
 /// passed over and told in [`Latest::skipped`].
 pub fn latest(folder: &Path) -> Result<Latest> {
     steps::latest(&Disk, folder)
@@ -59,7 +59,7 @@ pub fn latest(folder: &Path) -> Result<Latest> {
 /// Writes a file whole, or leaves what was there before.
 ///
 /// # Errors
-/// [`Error::Disk`](crate::Error::Disk) where the system refuses; the temporary file is then gone.
+/// [`Error::Disk`] where the system refuses; the temporary file is then gone.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     replaceable(path)?;
     files::place(&Disk, path, bytes)
