@@ -40,8 +40,8 @@ pub(super) fn write(path: &Path, key: &str, map: &RoadMap) -> Result<()> {
     write_whole(path, &bytes)
 }
 
-/// Reads the map of `dataset` that was built from what `key` names; none unless every bit is as it was
-/// written.
+/// Reads the map of `dataset` that was built from what `key` names; `None` unless every bit is as it
+/// was written.
 pub(super) fn read(path: &Path, key: &str, dataset: &Dataset, axes: &[usize]) -> Option<RoadMap> {
     let bytes = Disk.read(path).ok()?;
     let (content, hash) = bytes.split_at_checked(bytes.len().checked_sub(HASH)?)?;
@@ -50,11 +50,8 @@ pub(super) fn read(path: &Path, key: &str, dataset: &Dataset, axes: &[usize]) ->
     if blake3::hash(&bytes[..bytes.len() - HASH]).as_bytes() != hash {
         return None;
     }
-    let mut words = body.chunks_exact(4).map(|word| {
-        let word = word.try_into().expect("chunks have four bytes");
-        u32::from_le_bytes(word)
-    });
-    decode(&words.by_ref().collect::<Vec<u32>>(), dataset, axes)
+    let word = |word: &[u8]| u32::from_le_bytes(word.try_into().expect("chunks have four bytes"));
+    decode(&body.chunks_exact(4).map(word).collect::<Vec<u32>>(), dataset, axes)
 }
 
 fn decode(words: &[u32], dataset: &Dataset, axes: &[usize]) -> Option<RoadMap> {
