@@ -42,7 +42,7 @@ fn read(path: &Path) -> String {
 
 /// The file that a test of `target` with the full name `test` stands in.
 fn file_of(target: &str, test: &str) -> PathBuf {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let packages = ["isochrone", "isochrone-cli"].map(|name| repository().join("crates").join(name));
     let places = if let Some(program) = target.strip_prefix("--test=") {
         let module = test.rsplit_once("::").map_or("main", |(module, _)| module);
         vec![format!("tests/{program}/{module}.rs"), format!("tests/{program}.rs")]
@@ -51,7 +51,8 @@ fn file_of(target: &str, test: &str) -> PathBuf {
         let module = test.split("::tests::").next().unwrap().replace("::", "/");
         ["/tests.rs", ".rs", "/mod.rs"].map(|end| format!("src/{module}{end}")).into()
     };
-    let found = places.iter().map(|place| package.join(place)).find(|file| file.exists());
+    let files = packages.iter().flat_map(|package| places.iter().map(|place| package.join(place)));
+    let found = files.into_iter().find(|file| file.exists());
     found.unwrap_or_else(|| panic!("no file of `{test}`"))
 }
 
