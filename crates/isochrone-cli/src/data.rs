@@ -33,7 +33,8 @@ enum Action {
 /// Describes a file of trajectories and what looks wrong with it.
 ///
 /// Reads OGBench npz, D4RL and Minari hdf5 and, in a build with the feature `parquet`, LeRobot; for
-/// Minari and LeRobot also the folder. Data that training would refuse are described first and then
+/// Minari and LeRobot also the folder. The files of a folder or a pattern are one dataset, in the
+/// order of their names. Data that training would refuse are described first and then
 /// refused.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -70,7 +71,8 @@ struct Convert {
 /// Where trajectories come from.
 #[derive(clap::Args)]
 struct Input {
-    /// A file of trajectories, or the folder of a Minari or LeRobot dataset
+    /// A file of trajectories, the folder of a Minari or LeRobot dataset, or a folder or a pattern
+    /// ('logs/*.npz') of files
     #[arg(value_name = "FILE")]
     path: PathBuf,
     /// The observations that make up a state, in this order, if a Minari file names several

@@ -28,7 +28,8 @@ use crate::wording::{self, counted, grouped};
   isochrone score logs.npz --model runs/logs-atlas --goal 0.31,0.69 -o progress.npz
   isochrone score logs.npz --model runs/logs-atlas --goal 1200 -o progress.npz --no-pictures")]
 pub struct Score {
-    /// A file of trajectories, or the folder of a Minari or LeRobot dataset
+    /// A file of trajectories, the folder of a Minari or LeRobot dataset, or a folder or a pattern
+    /// ('logs/*.npz') of files
     data: PathBuf,
     /// The folder of the run whose distance is asked
     #[arg(long, value_name = "RUN")]

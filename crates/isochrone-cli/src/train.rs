@@ -28,8 +28,8 @@ use crate::wording;
   isochrone train --out runs/pinwheel-cmd1 --more 5000
   isochrone train --from runs/pinwheel-cmd1 --extraction awr --out runs/again")]
 pub struct Train {
-    /// A file of trajectories, the name of a world, or a config (.toml); left out, the run in --out
-    /// or that of --from
+    /// A file of trajectories, a folder or a pattern ('logs/*.npz') of them, the name of a world, or a
+    /// config (.toml); left out, the run in --out or that of --from
     pub source: Option<String>,
     /// The learner
     #[arg(long, short, help = learners())]
@@ -263,8 +263,7 @@ fn resolve_from(old: &Path, arguments: &Train, mut flags: Vec<String>) -> Result
 }
 
 fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
-    let source = Path::new(&config.data.source).file_stem();
-    let source = source.and_then(|name| name.to_str()).unwrap_or("data");
+    let source = short_name(&config.data.source);
     let name = match &arguments.from {
         Some(old) => {
             let old = old.file_name().and_then(|name| name.to_str()).unwrap_or("run");
@@ -273,6 +272,18 @@ fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
         None => format!("{source}-{}", config.algorithm.name()),
     };
     Path::new("runs").join(name)
+}
+
+/// The last part of a source without its extension; a pattern is named without its wildcards, or by
+/// its folder where nothing else is left.
+fn short_name(source: &str) -> String {
+    let parts = Path::new(source).with_extension("");
+    let plain = |part: &std::ffi::OsStr| {
+        let text = part.to_str()?.replace(['*', '?'], "");
+        let text = text.trim_matches(['-', '_', '.']).to_owned();
+        (!text.is_empty()).then_some(text)
+    };
+    parts.iter().rev().find_map(plain).unwrap_or("data".to_owned())
 }
 
 fn tell(

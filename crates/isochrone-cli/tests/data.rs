@@ -262,3 +262,46 @@ fn observations_of_a_minari_file_are_chosen_by_name() {
     let line = refused(&["inspect", text(&path), "--keys", "nothing"]);
     assert!(line.contains("`episode_0/observations/nothing`"), "{line}");
 }
+
+#[test]
+fn many_files_are_inspected_converted_and_trained_on_as_one() {
+    let folder = TempDir::new().unwrap();
+    let shards = folder.path().join("logs");
+    std::fs::create_dir(&shards).unwrap();
+    for (name, first) in [("part-0.npz", "3"), ("part-1.npz", "4")] {
+        let path = shards.join(name);
+        told(&["generate", "pinwheel", "-o", text(&path), "--episodes", "20", "--seed", first]);
+    }
+    let rows = |path: &Path| report(path)["rows"].as_u64().unwrap();
+    let pattern = shards.join("part-*.npz");
+    let whole = rows(&shards.join("part-0.npz")) + rows(&shards.join("part-1.npz"));
+    assert_eq!((rows(&shards), rows(&pattern)), (whole, whole));
+    let one = folder.path().join("one.npz");
+    told(&["convert", text(&pattern), text(&one)]);
+    assert_eq!(rows(&one), whole);
+    let trained = |source: &Path, memory: &str| {
+        let out = folder.path().join("run");
+        let memory = format!("data.memory={memory}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_isochrone"));
+        command.args(["train", text(source), "--algorithm", "cmd1", "--out", text(&out)]);
+        for setting in
+            ["train.steps=6", "train.batch_size=8", "train.log_every=1", "data.held_out=none"]
+        {
+            command.args(["--set", setting]);
+        }
+        let output = command.args(["--set", &memory]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let read = |name: &str| std::fs::read(out.join(name)).unwrap();
+        let provenance = String::from_utf8(read("provenance.toml")).unwrap();
+        let data = provenance.lines().find(|line| line.starts_with("data = ")).unwrap().to_owned();
+        let found = (read("metrics.csv"), data);
+        std::fs::remove_dir_all(&out).unwrap();
+        found
+    };
+    let expected = trained(&one, "1 GiB");
+    for (source, memory) in [(&shards, "1 GiB"), (&pattern, "1 GiB"), (&pattern, "1 kB")] {
+        assert!(trained(source, memory) == expected, "{} {memory}", source.display());
+    }
+    std::fs::write(shards.join("part-1.npz"), b"PK").unwrap();
+    assert!(refused(&["inspect", text(&shards)]).contains("part-1.npz"));
+}

@@ -17,7 +17,7 @@ use super::hdf5::{self, Hdf5};
 use super::memory::Memory;
 use super::npz::Writer;
 use super::raw::RawRows;
-use super::reader::{Pieces, Reader};
+use super::reader::{Pieces, Reader, Widths};
 use crate::error::{Error, Result};
 
 const STATES: &str = "observations";
@@ -154,6 +154,11 @@ impl Reader for D4rlReader {
 
     fn bytes(&self) -> u64 {
         self.states.bytes().saturating_add(self.actions.as_ref().map_or(0, Matrix::bytes))
+    }
+
+    fn widths(&self) -> Option<Widths> {
+        let action = self.actions.as_ref().map_or(0, |actions| actions.size);
+        Some(Widths { state: self.states.size, action, discrete: false })
     }
 
     fn read(&mut self, notes: &mut Vec<String>) -> Result<RawRows> {

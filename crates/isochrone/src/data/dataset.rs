@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::store::{ArrayPlace, Numbers, RowsOnDisk, Store};
+use super::store::{Column, Numbers, RowsOnDisk, Store};
 use crate::error::{Error, Result};
 use crate::random::below;
 
@@ -16,7 +16,7 @@ const MOST_CHOICES: usize = 1024;
 
 /// Recorded trajectories: rows of states, optionally with the actions taken in them.
 ///
-/// The rows are in memory, or stay in a file when there are too many.
+/// The rows are in memory, or stay in files when there are too many.
 /// [`read_state`](Self::read_state), [`each_states`](Self::each_states) and their counterparts for
 /// actions work for both.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +87,24 @@ impl Dataset {
         let first_rows = first_rows(lengths);
         let drawn = Arc::from([]);
         Ok(Self { state_size, action_size, one_hot: false, rows, first_rows, store, drawn })
+    }
+
+    /// All trajectories of `parts`, whose rows are on disk, one part after the other; `path` is what
+    /// the user calls them.
+    pub(super) fn joined(path: &Path, parts: &[Self], memory: u64) -> Result<Self> {
+        let disks: Vec<&RowsOnDisk> = parts
+            .iter()
+            .filter_map(|part| match &part.store {
+                Store::Disk(disk) => Some(disk),
+                Store::Memory(_) => None,
+            })
+            .collect();
+        let action_size = parts.iter().map(|part| part.action_size).max().unwrap_or_default();
+        let lengths: Vec<usize> = parts.iter().flat_map(Self::lengths).collect();
+        let store = Store::Disk(RowsOnDisk::joined(path, &disks, action_size, memory));
+        let state_size = parts.first().map_or(0, |part| part.state_size);
+        let one_hot = parts.iter().any(|part| part.one_hot);
+        Ok(Self { one_hot, ..Self::of(store, (state_size, action_size), &lengths)? })
     }
 
     /// Like [`Dataset::new`], with discrete actions numbered from 0 to `count` − 1; each becomes a
@@ -172,7 +190,8 @@ impl Dataset {
         self.action_size
     }
 
-    /// The file that holds the rows; `None` when they are in memory.
+    /// The file that holds the rows or, of several, their folder or pattern; `None` when they are in
+    /// memory.
     pub fn stays_in(&self) -> Option<&Path> {
         match &self.store {
             Store::Memory(_) => None,
@@ -180,14 +199,14 @@ impl Dataset {
         }
     }
 
-    /// Refuses rows that stay in a file which was written to since it was opened.
+    /// Refuses rows that stay in files which were written to since they were opened.
     ///
     /// # Errors
     /// [`Error::Changed`](crate::Error::Changed) if its length or modification time is another.
     pub fn check_unchanged(&self) -> Result<()> {
         match &self.store {
             Store::Memory(_) => Ok(()),
-            Store::Disk(disk) => disk.file.check_unchanged(),
+            Store::Disk(disk) => disk.check_unchanged(),
         }
     }
 
@@ -254,7 +273,7 @@ impl Dataset {
     pub fn read_state(&self, row: usize) -> Result<Cow<'_, [f32]>> {
         match &self.store {
             Store::Memory(_) => Ok(Cow::Borrowed(self.state(row))),
-            Store::Disk(disk) => self.disk_row(disk, &disk.states, row),
+            Store::Disk(disk) => self.disk_row(disk, Column::States, row),
         }
     }
 
@@ -265,19 +284,14 @@ impl Dataset {
     pub fn read_action(&self, row: usize) -> Result<Cow<'_, [f32]>> {
         match &self.store {
             Store::Memory(_) => Ok(Cow::Borrowed(self.action(row))),
-            Store::Disk(disk) => self.disk_row(disk, &disk.actions, row),
+            Store::Disk(disk) => self.disk_row(disk, Column::Actions, row),
         }
     }
 
-    fn disk_row(
-        &self,
-        disk: &RowsOnDisk,
-        place: &ArrayPlace,
-        row: usize,
-    ) -> Result<Cow<'_, [f32]>> {
+    fn disk_row(&self, disk: &RowsOnDisk, column: Column, row: usize) -> Result<Cow<'_, [f32]>> {
         let trajectory = self.trajectory_of(row);
         let ahead = row - self.first_rows[trajectory] as usize;
-        disk.row(place, trajectory, ahead).map(Cow::Owned)
+        disk.row(column, trajectory, ahead).map(Cow::Owned)
     }
 
     /// Passes all states in order to `take`, several whole rows at a time.
@@ -287,7 +301,7 @@ impl Dataset {
     pub fn each_states(&self, mut take: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
         match &self.store {
             Store::Memory(numbers) => take(&numbers.states),
-            Store::Disk(disk) => disk.each(&disk.states, self.lengths(), &mut take),
+            Store::Disk(disk) => disk.each(Column::States, self.lengths(), &mut take),
         }
     }
 
@@ -298,7 +312,7 @@ impl Dataset {
     pub fn each_actions(&self, mut take: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
         match &self.store {
             Store::Memory(numbers) => take(&numbers.actions),
-            Store::Disk(disk) => disk.each(&disk.actions, self.lengths(), &mut take),
+            Store::Disk(disk) => disk.each(Column::Actions, self.lengths(), &mut take),
         }
     }
 

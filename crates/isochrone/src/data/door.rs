@@ -1,4 +1,4 @@
-//! The door: a file or a folder → its [`Format`] → [`RawRows`] → a [`Dataset`].
+//! The door: a file, a folder or a pattern → its [`Format`] → [`RawRows`] → a [`Dataset`].
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,8 @@ use super::large;
 use super::memory::Memory;
 use super::npz::{NpzReader, refuse_pickle_by_name};
 use super::raw::RawRows;
-use super::reader::{Choices, Reader};
+use super::reader::{Choices, Reader, Widths};
+use super::shards;
 use crate::error::{Error, Result};
 
 /// Trajectories opened for training.
@@ -20,7 +21,8 @@ pub struct Loaded {
     pub format: Format,
     /// What was converted, dropped, left out or left on disk on the way; one sentence each.
     pub notes: Vec<String>,
-    /// The held-out data that belong to it, if they are next to it: `a-val.npz` for `a.npz`.
+    /// The held-out data that belong to it, if they are next to it: `a-val.npz` for `a.npz`; for many
+    /// files a pattern.
     pub held_out: Option<PathBuf>,
 }
 
@@ -32,25 +34,25 @@ pub struct Loaded {
 /// # Errors
 /// As [`open`] and [`OpenedFile::into_dataset`]; a format that is read only into memory.
 pub fn load(path: &Path, choices: &Choices, memory: Memory) -> Result<Loaded> {
-    let in_file = |error: Error| error.in_file(path);
-    let mut reader = reader(path, choices).map_err(in_file)?;
-    if large::is_large(&*reader, memory) {
-        return load_large(path, &mut *reader, choices, memory);
+    let mut readers = readers(path, choices).map_err(|error| error.in_file(path))?;
+    if large::is_large(&readers, memory) {
+        return load_large(path, &mut readers, choices, memory);
     }
-    let mut opened = read(path, &mut *reader)?;
+    let mut opened = read(path, &mut readers)?;
     let (notes, held_out) = (std::mem::take(&mut opened.notes), opened.held_out.take());
     Ok(Loaded { format: opened.format, dataset: opened.into_dataset()?, notes, held_out })
 }
 
 fn load_large(
     path: &Path,
-    reader: &mut dyn Reader,
+    readers: &mut [Box<dyn Reader>],
     choices: &Choices,
     memory: Memory,
 ) -> Result<Loaded> {
-    let opened = large::open(reader, choices, memory);
+    let opened = large::open(path, readers, choices, memory);
     let (dataset, notes) = opened.map_err(|error| error.in_file(path))?;
-    Ok(Loaded { dataset, format: reader.format(), notes, held_out: held_out(path) })
+    let format = readers[0].format();
+    Ok(Loaded { dataset, format, notes, held_out: held_out(path, format) })
 }
 
 /// A file that was read, its values not checked yet.
@@ -62,7 +64,8 @@ pub struct OpenedFile {
     pub format: Format,
     /// What was converted, dropped or left out on the way; one sentence each.
     pub notes: Vec<String>,
-    /// The held-out data that belong to it, if they are next to it: `a-val.npz` for `a.npz`.
+    /// The held-out data that belong to it, if they are next to it: `a-val.npz` for `a.npz`; for many
+    /// files a pattern.
     pub held_out: Option<PathBuf>,
     path: PathBuf,
 }
@@ -77,16 +80,18 @@ impl OpenedFile {
     }
 }
 
-/// Reads trajectories from a file, or from the folder of a Minari or LeRobot dataset.
+/// Reads trajectories from a file, the folder of a Minari or LeRobot dataset, or many files: a folder
+/// or a pattern (`logs/part-*.npz`), in the order of their names.
 ///
-/// The format is told by the content. Whatever the file holds, reading ends with rows or with an
+/// The format is told by the content. Whatever a file holds, reading ends with rows or with an
 /// error, in memory bounded by the file's own size and what its packed bytes can hold.
 ///
 /// # Errors
-/// A path that cannot be opened, an unknown format, and everything that the readers refuse.
+/// A path that cannot be opened, an unknown format, files that do not belong together, and everything
+/// that the readers refuse.
 pub fn open(path: &Path, choices: &Choices) -> Result<OpenedFile> {
-    let mut reader = reader(path, choices).map_err(|error| error.in_file(path))?;
-    read(path, &mut *reader)
+    let mut readers = readers(path, choices).map_err(|error| error.in_file(path))?;
+    read(path, &mut readers)
 }
 
 /// Like [`open`]; if the rows do not fit into `memory`, whole trajectories, drawn at random, that do.
@@ -94,12 +99,12 @@ pub fn open(path: &Path, choices: &Choices) -> Result<OpenedFile> {
 /// # Errors
 /// As [`open`]; if the rows do not fit, also values that training refuses.
 pub fn open_sample(path: &Path, choices: &Choices, memory: Memory) -> Result<OpenedFile> {
-    let mut reader = reader(path, choices).map_err(|error| error.in_file(path))?;
-    if !large::is_large(&*reader, memory) {
-        return read(path, &mut *reader);
+    let mut readers = readers(path, choices).map_err(|error| error.in_file(path))?;
+    if !large::is_large(&readers, memory) {
+        return read(path, &mut readers);
     }
     let Loaded { dataset, format, mut notes, held_out } =
-        load_large(path, &mut *reader, choices, memory)?;
+        load_large(path, &mut readers, choices, memory)?;
     let sample = dataset.in_memory()?;
     notes.push(format!(
         "only {} of {} trajectories, drawn at random, are inspected: more do not fit into memory",
@@ -109,21 +114,67 @@ pub fn open_sample(path: &Path, choices: &Choices, memory: Memory) -> Result<Ope
     Ok(OpenedFile { rows: RawRows::of(&sample), format, notes, held_out, path: path.to_path_buf() })
 }
 
-fn read(path: &Path, reader: &mut dyn Reader) -> Result<OpenedFile> {
-    let mut notes = Vec::new();
-    let rows = reader.read(&mut notes).map_err(|error| error.in_file(reader.path()))?;
-    let format = reader.format();
-    let held_out = (format == Format::Npz).then(|| held_out(path)).flatten();
+fn read(path: &Path, readers: &mut [Box<dyn Reader>]) -> Result<OpenedFile> {
+    let (mut parts, mut of_files) = (Vec::new(), Vec::new());
+    for reader in readers.iter_mut() {
+        let (file, mut notes) = (reader.path().to_path_buf(), Vec::new());
+        let rows = reader.read(&mut notes).map_err(|error| error.in_file(&file))?;
+        parts.push((file.clone(), rows));
+        of_files.push((file, notes));
+    }
+    let format = readers[0].format();
+    let rows = if parts.len() == 1 { parts.remove(0).1 } else { RawRows::joined(parts) };
+    let (notes, held_out) = (shards::joined_notes(&of_files), held_out(path, format));
     Ok(OpenedFile { rows, format, notes, held_out, path: path.to_path_buf() })
 }
 
-/// The reader of a path, after a look at its content.
-pub(super) fn reader(path: &Path, choices: &Choices) -> Result<Box<dyn Reader>> {
+fn held_out(path: &Path, format: Format) -> Option<PathBuf> {
+    (format == Format::Npz).then(|| shards::held_out(path)).flatten()
+}
+
+/// The readers of a path, after a look at its content: one, or one for each of many files.
+pub(super) fn readers(path: &Path, choices: &Choices) -> Result<Vec<Box<dyn Reader>>> {
     refuse_pickle_by_name(path)?;
-    let reader = match Container::sniff(path)? {
+    match Container::sniff(path)? {
+        Container::Shards(files) => of_shards(path, files, choices),
+        container => Ok(vec![reader(container, choices)?]),
+    }
+}
+
+/// The readers of many files, which must be of one format and have rows of the same sizes.
+fn of_shards(path: &Path, files: Vec<PathBuf>, choices: &Choices) -> Result<Vec<Box<dyn Reader>>> {
+    let mut readers: Vec<Box<dyn Reader>> = Vec::new();
+    for file in &files {
+        let opened = refuse_pickle_by_name(file)
+            .and_then(|()| Container::sniff(file))
+            .and_then(|container| reader(container, choices))
+            .map_err(|error| error.in_file(file))?;
+        if let Some(first) = readers.first() {
+            let (one, other) = (first.format(), opened.format());
+            if one != other {
+                let (first, file) = (first.path().display(), file.display());
+                return Err(Error::input(format!("`{first}` is {one}, but `{file}` is {other}"))
+                    .hint("name files of one format by a pattern, such as `logs/*.npz`"));
+            }
+            if let (Some(one), Some(other)) = (first.widths(), opened.widths()) {
+                Widths::agree((first.path(), one), (file, other))?;
+            }
+        }
+        readers.push(opened);
+    }
+    if readers[0].format() == Format::LeRobot {
+        return parquet_shards(path, files).map(|reader| vec![reader]);
+    }
+    Ok(readers)
+}
+
+/// The reader of a single dataset.
+fn reader(container: Container, choices: &Choices) -> Result<Box<dyn Reader>> {
+    let reader = match container {
         Container::Npz(path) => Box::new(NpzReader::open(&path)?),
         Container::Hdf5(path) => open_hdf5(&path, choices).map_err(|error| error.in_file(&path))?,
         Container::Parquet(path) => open_parquet(&path)?,
+        Container::Shards(_) => return Err(Error::input("expected a file of trajectories")),
     };
     if choices.keys.is_empty() || reader.format() == Format::Minari {
         return Ok(reader);
@@ -158,17 +209,20 @@ fn open_parquet(path: &Path) -> Result<Box<dyn Reader>> {
     Ok(Box::new(super::lerobot::LeRobotReader::new(path)))
 }
 
+#[cfg(feature = "parquet")]
+fn parquet_shards(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Reader>> {
+    Ok(Box::new(super::lerobot::LeRobotReader::of_shards(path, files)))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet_shards(path: &Path, _: Vec<PathBuf>) -> Result<Box<dyn Reader>> {
+    open_parquet(path)
+}
+
 #[cfg(not(feature = "parquet"))]
 fn open_parquet(_: &Path) -> Result<Box<dyn Reader>> {
     Err(Error::input("this build does not read parquet")
         .hint("build it with the feature: `cargo build --release --features parquet`"))
-}
-
-fn held_out(path: &Path) -> Option<PathBuf> {
-    path.extension().filter(|ending| ending.eq_ignore_ascii_case("npz"))?;
-    let stem = path.file_stem()?.to_str()?;
-    let beside = path.with_file_name(format!("{stem}-val.npz"));
-    beside.is_file().then_some(beside)
 }
 
 #[cfg(test)]

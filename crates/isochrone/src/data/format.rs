@@ -6,6 +6,7 @@
 //! | `\x89HDF` | HDF5 | D4RL if `observations` is at the root, Minari if `episode_0`, … are |
 //! | `data/main_data.hdf5` in the folder | HDF5 | Minari |
 //! | `PAR1`; or `meta/info.json` in the folder | parquet | LeRobot |
+//! | a folder of other files, or a pattern | those of the files | those of the files |
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::files::first_bytes;
+use super::shards;
 use crate::error::{Error, Result};
 
 /// What a file of trajectories can be.
@@ -65,6 +67,8 @@ pub(super) enum Container {
     Hdf5(PathBuf),
     /// A parquet file, or a folder of them.
     Parquet(PathBuf),
+    /// Several files, in order.
+    Shards(Vec<PathBuf>),
 }
 
 impl Container {
@@ -72,6 +76,9 @@ impl Container {
     pub(super) fn sniff(path: &Path) -> Result<Self> {
         if path.is_dir() {
             return Self::sniff_folder(path);
+        }
+        if shards::is_pattern(path) {
+            return shards::named_by(path).map(Self::Shards);
         }
         let path = path.to_path_buf();
         Ok(match first_bytes(&path)? {
@@ -90,9 +97,13 @@ impl Container {
         if folder.join("meta/info.json").is_file() {
             return Ok(Self::Parquet(folder.to_path_buf()));
         }
+        let files = shards::in_folder(folder)?;
+        if !files.is_empty() {
+            return Ok(Self::Shards(files));
+        }
         Err(Error::input("the folder holds no known dataset").hint(
-            "name a file; a Minari folder has `data/main_data.hdf5`, a LeRobot folder \
-             `meta/info.json`",
+            "name a file or a folder of .npz, .hdf5 or .parquet files; a Minari folder has \
+             `data/main_data.hdf5`, a LeRobot folder `meta/info.json`",
         ))
     }
 }

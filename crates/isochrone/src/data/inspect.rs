@@ -293,8 +293,8 @@ mod tests {
             states_key: "states".into(),
             actions,
             action_size: 1,
-            discrete: false,
             lengths: vec![length; starts.len()],
+            ..RawRows::default()
         }
     }
 

@@ -13,31 +13,65 @@ use super::files::open_file;
 use super::memory::{Memory, rounded};
 use super::npz::{NpzReader, Writer};
 use super::reader::{Choices, Pieces, Reader};
+use super::shards::joined_notes;
 use crate::cache;
 use crate::error::{Error, Result};
 
 /// Whether the rows do not fit into the memory they may take: all rows and the parts that they are
 /// split into must.
-pub(super) fn is_large(reader: &dyn Reader, memory: Memory) -> bool {
-    reader.bytes().saturating_mul(2) > memory.0
+pub(super) fn is_large(readers: &[Box<dyn Reader>], memory: Memory) -> bool {
+    bytes(readers).saturating_mul(2) > memory.0
 }
 
-/// Opens data whose rows do not fit, in place or where they are unpacked to; also what there is to
-/// note.
+fn bytes(readers: &[Box<dyn Reader>]) -> u64 {
+    readers.iter().fold(0, |sum, reader| sum.saturating_add(reader.bytes()))
+}
+
+/// Opens data, called `path`, whose rows do not fit: each file in place or where it is unpacked to;
+/// also what there is to note.
 pub(super) fn open(
-    reader: &mut dyn Reader,
+    path: &Path,
+    readers: &mut [Box<dyn Reader>],
     choices: &Choices,
     memory: Memory,
 ) -> Result<(Dataset, Vec<String>)> {
-    open_with(reader, choices, memory, cache::folder("data"))
+    open_with(path, readers, choices, memory, cache::folder("data").as_deref())
 }
 
 /// As [`open`], unpacking to the folder `cache`.
 fn open_with(
+    path: &Path,
+    readers: &mut [Box<dyn Reader>],
+    choices: &Choices,
+    memory: Memory,
+    cache: Option<&Path>,
+) -> Result<(Dataset, Vec<String>)> {
+    let [taken, allowed] = [bytes(readers), memory.0].map(rounded);
+    let mut notes = vec![format!(
+        "the data take {taken}, more than half of the {allowed} they may use (`data.memory`): they \
+         stay on disk"
+    )];
+    let (mut parts, mut of_files) = (Vec::new(), Vec::new());
+    for reader in readers {
+        let file = reader.path().to_path_buf();
+        let (part, said) = open_one(&mut **reader, choices, memory, cache)
+            .map_err(|error| error.in_file(&file))?;
+        parts.push(part);
+        of_files.push((file, said));
+    }
+    notes.extend(joined_notes(&of_files));
+    match parts.len() {
+        1 => Ok((parts.remove(0), notes)),
+        _ => Ok((Dataset::joined(path, &parts, memory.0)?, notes)),
+    }
+}
+
+/// The rows of one file, in place or where it is unpacked to.
+fn open_one(
     reader: &mut dyn Reader,
     choices: &Choices,
     memory: Memory,
-    cache: Option<PathBuf>,
+    cache: Option<&Path>,
 ) -> Result<(Dataset, Vec<String>)> {
     let (format, source) = (reader.format(), reader.path().to_path_buf());
     let [taken, allowed] = [reader.bytes(), memory.0].map(rounded);
@@ -48,10 +82,7 @@ fn open_with(
         ))
         .hint("raise `data.memory`, or convert the data on a machine with more memory"));
     };
-    let mut notes = vec![format!(
-        "the data take {taken}, more than half of the {allowed} they may use (`data.memory`): they \
-         stay on disk"
-    )];
+    let mut notes = Vec::new();
     if let Some(dataset) = pieces.in_place(memory, &mut notes)? {
         return Ok((dataset, notes));
     }
@@ -67,7 +98,7 @@ fn open_with(
 }
 
 /// Where the data of `source` are unpacked to.
-fn kept(source: &Path, choices: &Choices, cache: Option<PathBuf>) -> Result<PathBuf> {
+fn kept(source: &Path, choices: &Choices, cache: Option<&Path>) -> Result<PathBuf> {
     let none = || {
         Error::input("there is no folder to unpack large data to")
             .hint("set `XDG_CACHE_HOME` or `HOME`, or raise `data.memory`")

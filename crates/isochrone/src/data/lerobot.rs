@@ -20,7 +20,8 @@ use super::files::open_file;
 use super::format::Format;
 use super::npy;
 use super::raw::RawRows;
-use super::reader::{Pieces, Reader};
+use super::reader::{Pieces, Reader, Widths};
+use super::shards::joined_notes;
 use crate::error::{Error, Result};
 use crate::plain;
 
@@ -33,16 +34,18 @@ const BLOCK: usize = 1 << 14;
 /// Versions that are read.
 const VERSIONS: [&str; 2] = ["v2.1", "v3.0"];
 
-/// Reads one parquet file, or all files of a dataset's folder; everything is read at once.
+/// Reads one parquet file, all files of a dataset's folder, or several files; everything is read at
+/// once, because actions are scaled by the range of all.
 pub(super) struct LeRobotReader {
     path: PathBuf,
+    /// The files that a folder or a pattern names; none for a single file or a dataset's folder.
+    shards: Vec<PathBuf>,
     bytes: u64,
 }
 
 impl LeRobotReader {
     /// A reader of what is at `path`, which is not looked at yet.
     pub(super) fn new(path: &Path) -> Self {
-        let size = |path: &Path| std::fs::metadata(path).map_or(0, |about| about.len());
         let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
         let bytes = if path.is_dir() {
             let files = entries(&path.join("data")).flat_map(|chunk| entries(&chunk.path()));
@@ -50,8 +53,56 @@ impl LeRobotReader {
         } else {
             size(path)
         };
-        Self { path: path.to_path_buf(), bytes }
+        Self { path: path.to_path_buf(), shards: Vec::new(), bytes }
     }
+
+    /// A reader of several files, called `path`.
+    pub(super) fn of_shards(path: &Path, shards: Vec<PathBuf>) -> Self {
+        let bytes = shards.iter().map(|file| size(file)).sum();
+        Self { path: path.to_path_buf(), shards, bytes }
+    }
+
+    /// Every file by itself: an episode never spans two, and their numbers may repeat.
+    fn read_shards(&self, notes: &mut Vec<String>) -> Result<RawRows> {
+        let mut parts: Vec<(PathBuf, RawRows)> = Vec::new();
+        let mut of_files = Vec::new();
+        for file in &self.shards {
+            let (mut frames, mut notes) = (Frames::default(), Vec::new());
+            frames.add(file, &mut notes).map_err(|error| error.in_file(file))?;
+            let rows = frames.into_rows();
+            let widths = |rows: &RawRows| Widths {
+                state: rows.state_size,
+                action: rows.action_size,
+                discrete: false,
+            };
+            if let Some((first, known)) = parts.first() {
+                Widths::agree((first, widths(known)), (file, widths(&rows)))?;
+            }
+            of_files.push((file.clone(), notes));
+            parts.push((file.clone(), rows));
+        }
+        notes.extend(joined_notes(&of_files));
+        Ok(RawRows::joined(parts))
+    }
+
+    /// The files of a dataset's folder, or the only file.
+    fn read_dataset(&self, notes: &mut Vec<String>) -> Result<RawRows> {
+        let mut frames = Frames::default();
+        if self.path.is_dir() {
+            let promised = Promised::of(&self.path)?;
+            for file in files(&self.path.join("data"))? {
+                frames.add(&file, notes).map_err(|error| error.in_file(&file))?;
+            }
+            promised.check(&frames)?;
+        } else {
+            frames.add(&self.path, notes)?;
+        }
+        Ok(frames.into_rows())
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |about| about.len())
 }
 
 impl Reader for LeRobotReader {
@@ -68,18 +119,19 @@ impl Reader for LeRobotReader {
         self.bytes
     }
 
+    fn widths(&self) -> Option<Widths> {
+        None
+    }
+
     fn read(&mut self, notes: &mut Vec<String>) -> Result<RawRows> {
-        let mut frames = Frames::default();
-        if self.path.is_dir() {
-            let promised = Promised::of(&self.path)?;
-            for file in files(&self.path.join("data"))? {
-                frames.add(&file, notes).map_err(|error| error.in_file(&file))?;
-            }
-            promised.check(&frames)?;
-        } else {
-            frames.add(&self.path, notes)?;
+        let mut rows = match self.shards[..] {
+            [] => self.read_dataset(notes)?,
+            _ => self.read_shards(notes)?,
+        };
+        if rows.actions.iter().any(|action| action.abs() > 1.0) {
+            scale(&mut rows.actions, rows.action_size, notes);
         }
-        frames.into_rows(notes)
+        Ok(rows)
     }
 
     fn pieces(&mut self) -> Option<&mut dyn Pieces> {
@@ -234,19 +286,16 @@ impl Frames {
         Ok(())
     }
 
-    fn into_rows(mut self, notes: &mut Vec<String>) -> Result<RawRows> {
-        if self.actions.iter().any(|action| action.abs() > 1.0) {
-            scale(&mut self.actions, self.action_size, notes);
-        }
-        Ok(RawRows {
+    fn into_rows(self) -> RawRows {
+        RawRows {
             states: self.states,
             state_size: self.state_size,
             states_key: STATE.into(),
             actions: self.actions,
             action_size: self.action_size,
-            discrete: false,
             lengths: self.lengths,
-        })
+            ..RawRows::default()
+        }
     }
 }
 

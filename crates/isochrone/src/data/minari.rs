@@ -19,7 +19,7 @@ use super::hdf5::{self, Hdf5};
 use super::memory::Memory;
 use super::npz::Writer;
 use super::raw::RawRows;
-use super::reader::{Choices, Pieces, Reader};
+use super::reader::{Choices, Pieces, Reader, Widths};
 use crate::error::{Error, Result};
 
 const PREFIX: &str = "episode_";
@@ -140,6 +140,10 @@ impl Reader for MinariReader {
         rows.saturating_mul(width.saturating_mul(4))
     }
 
+    fn widths(&self) -> Option<Widths> {
+        Some(Widths { state: self.state_size, action: self.action_size, discrete: false })
+    }
+
     fn read(&mut self, notes: &mut Vec<String>) -> Result<RawRows> {
         let (mut states, mut actions) = (Vec::new(), Vec::new());
         notes.extend(self.note.clone());
@@ -157,8 +161,8 @@ impl Reader for MinariReader {
             states_key: OBSERVATIONS.into(),
             actions,
             action_size: self.action_size,
-            discrete: false,
             lengths: self.lengths(),
+            ..RawRows::default()
         })
     }
 

@@ -24,8 +24,8 @@ use super::format::Format;
 use super::memory::Memory;
 use super::npy;
 use super::raw::{RawRows, choice};
-use super::reader::{Pieces, Reader};
-use super::store::{ArrayPlace, DataFile, RowsOnDisk, Store};
+use super::reader::{Pieces, Reader, Widths};
+use super::store::{ArrayPlace, DataFile, PlacedRows, RowsOnDisk, Store};
 use crate::error::{Error, Result};
 use keys::{ACTIONS, TERMINALS, VALIDS, find};
 
@@ -109,9 +109,18 @@ impl<R: Read + Seek + Send> NpzReader<R> {
             state_size: states.size,
             states_key: states.key.to_owned(),
             actions,
-            action_size: self.actions.as_ref().map_or(0, |actions| actions.size),
-            discrete: self.actions.as_ref().is_some_and(|actions| actions.discrete),
+            action_size: self.widths().action,
+            discrete: self.widths().discrete,
+            files: Vec::new(),
         })
+    }
+
+    fn widths(&self) -> Widths {
+        Widths {
+            state: self.states.size,
+            action: self.actions.as_ref().map_or(0, |actions| actions.size),
+            discrete: self.actions.as_ref().is_some_and(|actions| actions.discrete),
+        }
     }
 
     /// The notes about arrays whose values are rounded.
@@ -167,6 +176,10 @@ impl Reader for NpzReader {
         self.states.bytes().saturating_add(self.actions.as_ref().map_or(0, Matrix::bytes))
     }
 
+    fn widths(&self) -> Option<Widths> {
+        Some(self.widths())
+    }
+
     fn read(&mut self, notes: &mut Vec<String>) -> Result<RawRows> {
         // Two handles: arrays are unpacked on two threads.
         let mut other = self.archive.again(open_file(&self.path)?);
@@ -189,17 +202,11 @@ impl Pieces for NpzReader {
         // Before every value is checked: what is written to it from here on is noticed.
         let file = DataFile::new(open_file(&self.path)?, &self.path)?;
         let size = self.check()?;
-        let disk = RowsOnDisk {
-            file: Arc::new(file),
-            states,
-            actions: ArrayPlace { size, ..actions },
-            origins: first_rows(&lengths).into(),
-            memory: memory.0,
-            standard: Arc::default(),
-        };
+        let actions = ArrayPlace { size, ..actions };
+        let rows = PlacedRows { file: Arc::new(file), states, actions };
+        let disk = RowsOnDisk::of(rows, first_rows(&lengths), memory.0);
         let dataset = Dataset::of(Store::Disk(disk), (self.states.size, size), &lengths)?;
-        let one_hot = self.actions.as_ref().is_some_and(|actions| actions.discrete);
-        Ok(Some(Dataset { one_hot, ..dataset }))
+        Ok(Some(Dataset { one_hot: self.widths().discrete, ..dataset }))
     }
 
     fn unpack(&mut self, writer: &mut Writer, notes: &mut Vec<String>) -> Result<Vec<usize>> {

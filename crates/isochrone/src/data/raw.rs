@@ -1,6 +1,8 @@
 //! [`RawRows`]: trajectories as a file holds them, before anybody has looked at their values.
 
-use super::dataset::Dataset;
+use std::path::PathBuf;
+
+use super::dataset::{Dataset, check_numbers};
 use crate::error::{Error, Result};
 
 /// Trajectories as a file holds them: the shapes agree, the values are not checked yet.
@@ -20,6 +22,8 @@ pub struct RawRows {
     pub discrete: bool,
     /// Rows of each trajectory, in order.
     pub lengths: Vec<usize>,
+    /// The files of a dataset in several files, each with its number of rows; else empty.
+    pub files: Vec<(PathBuf, usize)>,
 }
 
 impl RawRows {
@@ -45,13 +49,44 @@ impl RawRows {
             action_size,
             discrete,
             lengths: dataset.lengths().collect(),
+            files: Vec::new(),
         }
     }
 
-    /// Which action each row took.
-    fn choices(&self) -> Result<Vec<u32>> {
-        let each = self.actions.iter().enumerate();
-        each.map(|(row, &value)| choice(row, f64::from(value))).collect()
+    /// The rows of several files with rows of the same sizes, one file after the other.
+    pub(super) fn joined(parts: Vec<(PathBuf, Self)>) -> Self {
+        let count = |of: fn(&Self) -> usize| parts.iter().map(|(_, part)| of(part)).sum();
+        let mut whole = Self {
+            states: Vec::with_capacity(count(|part| part.states.len())),
+            actions: Vec::with_capacity(count(|part| part.actions.len())),
+            ..Self::default()
+        };
+        for (path, part) in parts {
+            whole.files.push((path, part.count()));
+            whole.states.extend(part.states);
+            whole.actions.extend(part.actions);
+            whole.lengths.extend(part.lengths);
+            (whole.state_size, whole.states_key) = (part.state_size, part.states_key);
+            (whole.action_size, whole.discrete) = (part.action_size, part.discrete);
+        }
+        whole
+    }
+
+    /// Checks the values of each of several files by itself, so that the file is named.
+    fn check_files(&self) -> Result<()> {
+        let (mut states, mut actions) = (&self.states[..], &self.actions[..]);
+        for (path, rows) in &self.files {
+            let (own, rest) = states.split_at(rows * self.state_size);
+            let (taken, others) = actions.split_at(rows * self.action_size);
+            (states, actions) = (rest, others);
+            check_numbers(&self.states_key, own, self.state_size, 0, false)
+                .and_then(|()| match self.discrete {
+                    true => choices(taken).map(drop),
+                    false => check_numbers("actions", taken, self.action_size, 0, true),
+                })
+                .map_err(|error| error.in_file(path))?;
+        }
+        Ok(())
     }
 
     /// Checks every value.
@@ -59,8 +94,9 @@ impl RawRows {
     /// # Errors
     /// What [`Dataset::new`] refuses, by the file's own keys.
     pub fn check(self) -> Result<Dataset> {
+        self.check_files()?;
         if self.discrete {
-            let choices = self.choices()?;
+            let choices = choices(&self.actions)?;
             let count = choices.iter().max().map_or(0, |&choice| choice as usize + 1);
             let choices = (&choices[..], count);
             return Dataset::with_choices(self.states, self.state_size, choices, &self.lengths);
@@ -68,6 +104,12 @@ impl RawRows {
         let actions = (self.action_size > 0).then_some((self.actions, self.action_size));
         Dataset::named(&self.states_key, self.states, self.state_size, actions, &self.lengths)
     }
+}
+
+/// Which action each row took.
+fn choices(actions: &[f32]) -> Result<Vec<u32>> {
+    let each = actions.iter().enumerate();
+    each.map(|(row, &value)| choice(row, f64::from(value))).collect()
 }
 
 /// The discrete action that row `row` took.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::dataset::{Dataset, first_rows};
-use super::store::{Numbers, RowsOnDisk, Store};
+use super::store::{Numbers, Store};
 use crate::error::{Error, Result};
 use crate::random::{Purpose, Stream};
 
@@ -60,11 +60,7 @@ impl Dataset {
                 let actions = rows(&numbers.actions, self.action_size);
                 Store::Memory(Arc::new(Numbers { states, actions }))
             }
-            Store::Disk(disk) => Store::Disk(RowsOnDisk {
-                origins: chosen.iter().map(|&index| disk.origins[index]).collect(),
-                standard: Arc::default(),
-                ..disk.clone()
-            }),
+            Store::Disk(disk) => Store::Disk(disk.select(chosen)),
         };
         let (rows, first_rows) = (lengths.iter().sum(), first_rows(&lengths));
         Self { rows, first_rows, store, ..self.clone() }

@@ -1,4 +1,4 @@
-//! Where the rows of a dataset are: in memory, or in a plain npz file from which they are read on
+//! Where the rows of a dataset are: in memory, or in plain npz files from which they are read on
 //! demand.
 //!
 //! Nothing is memory-mapped: a file truncated while in use gives an error that names the byte, not a
@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -22,7 +23,7 @@ const BLOCK: usize = 1 << 16;
 pub(super) enum Store {
     /// In memory, row after row; copies share them.
     Memory(Arc<Numbers>),
-    /// In a file.
+    /// In files.
     Disk(RowsOnDisk),
 }
 
@@ -33,18 +34,49 @@ pub(super) struct Numbers {
     pub(super) actions: Vec<f32>,
 }
 
-/// Rows in a plain npz file.
+/// Rows in plain npz files.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RowsOnDisk {
-    pub(super) file: Arc<DataFile>,
-    pub(super) states: ArrayPlace,
-    pub(super) actions: ArrayPlace,
-    /// The row of the file at which each trajectory begins.
-    pub(super) origins: Arc<[u32]>,
+    /// What the user calls the data: the file or, of several, their folder or pattern.
+    path: PathBuf,
+    files: Arc<[PlacedRows]>,
+    /// Where each trajectory begins.
+    origins: Arc<[Origin]>,
     /// Bytes of memory that rows may take.
     pub(super) memory: u64,
     /// Shift and scale that give these rows mean 0 and deviation 1, once computed.
     pub(super) standard: Arc<OnceLock<[Vec<f32>; 2]>>,
+}
+
+/// A plain npz file, and where its rows are.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct PlacedRows {
+    pub(super) file: Arc<DataFile>,
+    pub(super) states: ArrayPlace,
+    pub(super) actions: ArrayPlace,
+}
+
+/// Which array of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Column {
+    States,
+    Actions,
+}
+
+impl PlacedRows {
+    fn place(&self, column: Column) -> &ArrayPlace {
+        match column {
+            Column::States => &self.states,
+            Column::Actions => &self.actions,
+        }
+    }
+}
+
+/// The first row of a trajectory: the index of its file, and the row there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Origin {
+    file: u32,
+    row: u32,
 }
 
 /// A file that stays open, with its length and modification time when it was opened.
@@ -151,22 +183,64 @@ impl ArrayPlace {
 }
 
 impl RowsOnDisk {
-    /// The file.
+    /// The rows of one file, whose trajectories begin at the rows `first`.
+    pub(super) fn of(rows: PlacedRows, first: Vec<u32>, memory: u64) -> Self {
+        let origin = |row| Origin { file: 0, row };
+        Self {
+            path: rows.file.path.clone(),
+            files: Arc::from([rows]),
+            origins: first.into_iter().map(origin).collect(),
+            memory,
+            standard: Arc::default(),
+        }
+    }
+
+    /// The rows of all `parts`, one after the other, called `path`; an action has `action_size` values
+    /// in all of them.
+    pub(super) fn joined(path: &Path, parts: &[&Self], action_size: usize, memory: u64) -> Self {
+        let (mut files, mut origins) = (Vec::new(), Vec::new());
+        for part in parts {
+            let before = files.len() as u32;
+            let moved = |origin: &Origin| Origin { file: before + origin.file, ..*origin };
+            origins.extend(part.origins.iter().map(moved));
+            files.extend(part.files.iter().map(|rows| {
+                let actions = ArrayPlace { size: action_size, ..rows.actions };
+                PlacedRows { actions, ..rows.clone() }
+            }));
+        }
+        Self {
+            path: path.to_path_buf(),
+            files: files.into(),
+            origins: origins.into(),
+            memory,
+            standard: Arc::default(),
+        }
+    }
+
+    /// The trajectories `chosen` alone.
+    pub(super) fn select(&self, chosen: &[usize]) -> Self {
+        let origins = chosen.iter().map(|&index| self.origins[index]).collect();
+        Self { origins, standard: Arc::default(), ..self.clone() }
+    }
+
+    /// What the user calls the data.
     pub(super) fn path(&self) -> &Path {
-        &self.file.path
+        &self.path
+    }
+
+    /// Refuses files that were written to since they were opened.
+    pub(super) fn check_unchanged(&self) -> Result<()> {
+        self.files.iter().try_for_each(|rows| rows.file.check_unchanged())
     }
 
     /// One row of an array: row `ahead` of trajectory `trajectory`.
-    pub(super) fn row(
-        &self,
-        place: &ArrayPlace,
-        trajectory: usize,
-        ahead: usize,
-    ) -> Result<Vec<f32>> {
+    pub(super) fn row(&self, column: Column, trajectory: usize, ahead: usize) -> Result<Vec<f32>> {
+        let origin = self.origins[trajectory];
+        let rows = &self.files[origin.file as usize];
+        let place = rows.place(column);
         let mut out = Vec::with_capacity(place.size);
         if place.size > 0 {
-            let row = u64::from(self.origins[trajectory]) + ahead as u64;
-            place.read(&self.file, row, 1, &mut out)?;
+            place.read(&rows.file, u64::from(origin.row) + ahead as u64, 1, &mut out)?;
         }
         Ok(out)
     }
@@ -175,36 +249,35 @@ impl RowsOnDisk {
     /// holds the rows of each.
     pub(super) fn each(
         &self,
-        place: &ArrayPlace,
+        column: Column,
         lengths: impl Iterator<Item = usize>,
         take: &mut dyn FnMut(&[f32]) -> Result<()>,
     ) -> Result<()> {
-        if place.size == 0 {
-            return Ok(());
-        }
-        let block = (BLOCK / place.size).max(1);
         let mut out = Vec::new();
-        let mut stretch = 0..0;
-        let mut give = |stretch: std::ops::Range<u64>| {
+        let mut give = |file: u32, stretch: Range<u64>| {
+            let rows = &self.files[file as usize];
+            let place = rows.place(column);
+            let block = (BLOCK / place.size.max(1)).max(1);
             let mut row = stretch.start;
-            while row < stretch.end {
+            while row < stretch.end && place.size > 0 {
                 let count = (stretch.end - row).min(block as u64);
-                place.read(&self.file, row, count as usize, &mut out)?;
+                place.read(&rows.file, row, count as usize, &mut out)?;
                 take(&out)?;
                 row += count;
             }
             Ok(())
         };
-        // Trajectories that are adjacent in the file are read together.
+        // Trajectories that are adjacent in a file are read together.
+        let (mut file, mut stretch) = (0, 0..0);
         for (&origin, length) in self.origins.iter().zip(lengths) {
-            let (first, length) = (u64::from(origin), length as u64);
-            if first == stretch.end {
+            let (first, length) = (u64::from(origin.row), length as u64);
+            if origin.file == file && first == stretch.end {
                 stretch.end += length;
             } else {
-                give(stretch)?;
-                stretch = first..first + length;
+                give(file, stretch)?;
+                (file, stretch) = (origin.file, first..first + length);
             }
         }
-        give(stretch)
+        give(file, stretch)
     }
 }

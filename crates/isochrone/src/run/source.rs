@@ -140,10 +140,14 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
             .hint("ask the model alone, or pass the data again: `Run::on(dataset)`"));
     }
     let path = Path::new(&config.source);
-    if !path.exists() {
+    if !data::exists(path) {
         let known: Vec<String> = World::ALL.iter().map(|world| format!("`{world}`")).collect();
-        return Err(Error::input(format!("no file and no world called `{}`", config.source))
-            .hint(format!("name an .npz or .hdf5 file, or a world: {}", known.join(", "))));
+        return Err(Error::input(format!("no file and no world called `{}`", config.source)).hint(
+            format!(
+                "name an .npz or .hdf5 file, a folder of them, or a world: {}",
+                known.join(", ")
+            ),
+        ));
     }
     let (dataset, mut notes, beside) = load(config, path)?;
     let beside = beside.filter(|_| config.validation > 0.0);

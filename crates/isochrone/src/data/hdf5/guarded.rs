@@ -12,7 +12,7 @@ use super::super::format::Format;
 use super::super::memory::Memory;
 use super::super::npz::Writer;
 use super::super::raw::RawRows;
-use super::super::reader::{Pieces, Reader};
+use super::super::reader::{Pieces, Reader, Widths};
 use crate::error::{Error, Result};
 
 /// A reader of HDF5.
@@ -36,6 +36,10 @@ impl<R: Reader + Pieces> Reader for Guarded<R> {
 
     fn bytes(&self) -> u64 {
         self.0.bytes()
+    }
+
+    fn widths(&self) -> Option<Widths> {
+        self.0.widths()
     }
 
     fn read(&mut self, notes: &mut Vec<String>) -> Result<RawRows> {

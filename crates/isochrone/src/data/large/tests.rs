@@ -11,9 +11,9 @@ fn fixture(name: &str) -> PathBuf {
 
 /// The file, so large that it stays on disk; what must be unpacked is kept in `cache`.
 fn on_disk(path: &Path, cache: &Path) -> Result<(Dataset, Vec<String>)> {
-    let mut reader = crate::data::door::reader(path, &Choices::default())?;
-    assert!(is_large(&*reader, Memory(100)));
-    open_with(&mut *reader, &Choices::default(), Memory(100), Some(cache.to_path_buf()))
+    let mut readers = crate::data::door::readers(path, &Choices::default())?;
+    assert!(is_large(&readers, Memory(100)));
+    open_with(path, &mut readers, &Choices::default(), Memory(100), Some(cache))
 }
 
 fn in_memory(path: &Path) -> Dataset {
