@@ -144,15 +144,15 @@ impl<'d, D: Distance> Greedy<'d, D> {
                     states.push(self.candidate(next).to_vec());
                 }
                 Some(_) => {
-                    let radius = self.ball.radius;
+                    let radius = (1e3 * self.ball.radius).round() / 1e3;
                     let why = format!(
                         "after {moves} moves no candidate within {radius} is nearer to the goal, \
-                         {left} steps away; a larger ball or the graph may find a way"
+                         {left:.1} steps away; a larger ball or the graph may find a way"
                     );
                     return PathEnding::LocalMinimum { why };
                 }
                 None => {
-                    let radius = self.ball.radius;
+                    let radius = (1e3 * self.ball.radius).round() / 1e3;
                     let why = format!("after {moves} moves no candidate lies within {radius}");
                     return PathEnding::LocalMinimum { why };
                 }
