@@ -28,7 +28,7 @@ function frame(canvas, height, [x0, x1], [y0, y1], [across, up]) {
   const pen = canvas.getContext("2d");
   pen.scale(dots, dots);
   const ink = inks();
-  const [left, right, top, bottom] = [46, width - 10, 8, height - 34];
+  const [left, right, top, bottom] = [46, width - 18, 8, height - 34];
   const x = (value) => left + ((value - x0) / (x1 - x0 || 1)) * (right - left);
   const y = (value) => bottom - ((value - y0) / (y1 - y0 || 1)) * (bottom - top);
   pen.clearRect(0, 0, width, height);

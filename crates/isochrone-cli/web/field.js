@@ -8,18 +8,30 @@ export function rounded(size) {
 }
 
 export function quantile(values, share) {
-  const sorted = Float64Array.from(values).sort();
-  return sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] : NaN;
+  return quantiles(values, [share])[0];
+}
+
+function quantiles(values, shares) {
+  const sorted = Float32Array.from(values).sort();
+  return shares.map((share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN);
 }
 
 /** The finite values among `fields`. */
 export function finite(...fields) {
-  return fields.flatMap((field) => Array.from(field).filter(Number.isFinite));
+  const found = new Float32Array(fields.reduce((sum, field) => sum + field.length, 0));
+  let count = 0;
+  for (const field of fields) {
+    for (let at = 0; at < field.length; at++) if (Number.isFinite(field[at])) found[count++] = field[at];
+  }
+  return found.subarray(0, count);
 }
 
 /** Levels of about nine bands; the last one holds all beyond. Those of before where they still fit. */
 export function levelsOf(values, before) {
-  const most = Math.max(Math.min(quantile(values, 0.98), 2.5 * quantile(values, 0.5)), 1e-6);
+  // Some thousands of values tell as much, and are sorted at every move.
+  const apart = Math.ceil(values.length / 3000);
+  const [half, nearly] = quantiles(values.filter((_, at) => at % apart === 0), [0.5, 0.98]);
+  const most = Math.max(Math.min(nearly, 2.5 * half), 1e-6);
   const fits = before && most / before.step > 5 && most / before.step < 13;
   const step = fits ? before.step : rounded(most / 9);
   const count = Math.max(1, Math.min(16, Math.ceil(most / step)));
@@ -36,16 +48,15 @@ export function spread(map, values) {
 /** The field with the cells around the known ones filled in, so that edges can be interpolated. */
 function widened(map, field) {
   const { columns, rows } = map;
-  const wide = Float32Array.from(field);
+  const wide = field.slice();
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++) {
       const at = row * columns + column;
       if (!Number.isNaN(field[at])) continue;
-      let [sum, count] = [0, 0];
-      for (let up = -1; up <= 1; up++) {
-        for (let across = -1; across <= 1; across++) {
-          const [x, y] = [column + across, row + up];
-          if (x < 0 || y < 0 || x >= columns || y >= rows) continue;
+      let sum = 0;
+      let count = 0;
+      for (let y = Math.max(0, row - 1); y <= Math.min(rows - 1, row + 1); y++) {
+        for (let x = Math.max(0, column - 1); x <= Math.min(columns - 1, column + 1); x++) {
           const value = field[y * columns + x];
           if (Number.isNaN(value)) continue;
           sum += value;
@@ -64,67 +75,79 @@ export function paint(map, field, image, { levels, colours, beyond, limit }) {
   const wide = widened(map, field);
   const { width, height, data } = image;
   const pixels = new Uint32Array(data.buffer);
-  const left = new Int32Array(width);
-  const share = new Float32Array(width);
-  for (let x = 0; x < width; x++) {
-    const place = ((x + 0.5) / width) * columns - 0.5;
-    left[x] = Math.max(0, Math.min(columns - 2, Math.floor(place)));
-    share[x] = Math.max(0, Math.min(1, place - left[x]));
-  }
+  const { left, share, nearest } = places(width, columns);
+  const mixed = new Float64Array(columns + 1);
   for (let y = 0; y < height; y++) {
     const place = (1 - (y + 0.5) / height) * rows - 0.5;
     const low = Math.max(0, Math.min(Math.max(rows - 2, 0), Math.floor(place)));
     const high = Math.min(low + 1, rows - 1);
     const up = Math.max(0, Math.min(1, place - low));
     const near = (up < 0.5 ? low : high) * columns;
-    for (let x = 0; x < width; x++) {
-      const column = left[x];
-      const across = share[x];
-      const at = y * width + x;
-      if (Number.isNaN(field[near + (across < 0.5 ? column : column + 1)])) {
+    for (let column = 0; column < columns; column++) {
+      mixed[column] = (wide[low * columns + column] * (1 - up) + wide[high * columns + column] * up) / levels.step;
+    }
+    for (let x = 0, at = y * width; x < width; x++, at++) {
+      const known = field[near + nearest[x]];
+      if (known !== known) {
         pixels[at] = 0;
         continue;
       }
-      const a = wide[low * columns + column];
-      const b = wide[low * columns + column + 1];
-      const c = wide[high * columns + column];
-      const d = wide[high * columns + column + 1];
-      const value = (a + (b - a) * across) * (1 - up) + (c + (d - c) * across) * up;
-      const band = Math.max(0, Math.min(levels.count - 1, Math.floor(value / levels.step)));
-      pixels[at] = value <= limit ? colours[band] : beyond[band];
+      const from = mixed[left[x]];
+      const value = from + (mixed[left[x] + 1] - from) * share[x];
+      const band = Math.max(0, Math.min(levels.count - 1, value | 0));
+      pixels[at] = value * levels.step <= limit ? colours[band] : beyond[band];
     }
   }
 }
 
-/** Where a field crosses `level`, as segments in cells: x, y, x, y one after the other. */
-export function contour(map, field, level) {
+/** Where pixels lie among columns: the one to the left, how far behind it, and the nearest. */
+function places(width, columns) {
+  const [left, share, nearest] = [new Int32Array(width), new Float64Array(width), new Int32Array(width)];
+  for (let x = 0; x < width; x++) {
+    const place = ((x + 0.5) / width) * columns - 0.5;
+    left[x] = Math.max(0, Math.min(columns - 2, Math.floor(place)));
+    share[x] = Math.max(0, Math.min(1, place - left[x]));
+    nearest[x] = share[x] < 0.5 ? left[x] : left[x] + 1;
+  }
+  return { left, share, nearest };
+}
+
+/** Where a field crosses each of `levels`, as segments in cells: x, y, x, y one after the other. */
+export function contours(map, field, levels) {
   const { columns, rows } = map;
-  const segments = [];
+  const found = levels.map(() => []);
   for (let row = 0; row + 1 < rows; row++) {
     for (let column = 0; column + 1 < columns; column++) {
       const at = row * columns + column;
-      const [a, b] = [field[at] - level, field[at + 1] - level];
-      const [c, d] = [field[at + columns + 1] - level, field[at + columns] - level];
-      const mask = (a > 0) | ((b > 0) << 1) | ((c > 0) << 2) | ((d > 0) << 3);
-      if (mask === 0 || mask === 15 || Number.isNaN(a + b + c + d)) continue;
-      const bottom = [column + a / (a - b), row];
-      const right = [column + 1, row + b / (b - c)];
-      const top = [column + d / (d - c), row + 1];
-      const side = [column, row + a / (a - d)];
-      const add = (one, other) => segments.push(one[0], one[1], other[0], other[1]);
-      switch (mask) {
-        case 1: case 14: add(side, bottom); break;
-        case 2: case 13: add(bottom, right); break;
-        case 3: case 12: add(side, right); break;
-        case 4: case 11: add(right, top); break;
-        case 6: case 9: add(bottom, top); break;
-        case 7: case 8: add(side, top); break;
-        case 5: add(side, top); add(bottom, right); break;
-        default: add(side, bottom); add(right, top);
+      const [a, b, c, d] = [field[at], field[at + 1], field[at + columns + 1], field[at + columns]];
+      if (Number.isNaN(a + b + c + d)) continue;
+      const low = Math.min(a, b, c, d);
+      const high = Math.max(a, b, c, d);
+      for (let place = 0; place < levels.length; place++) {
+        const level = levels[place];
+        if (low <= level && level < high) cross(found[place], column, row, a - level, b - level, c - level, d - level);
       }
     }
   }
-  return segments;
+  return found;
+}
+
+/** Adds the segments within a square whose corners are, from the lower left on, above zero or not. */
+function cross(segments, column, row, a, b, c, d) {
+  const bottom = column + a / (a - b);
+  const right = row + b / (b - c);
+  const top = column + d / (d - c);
+  const left = row + a / (a - d);
+  switch ((a > 0) | ((b > 0) << 1) | ((c > 0) << 2) | ((d > 0) << 3)) {
+    case 1: case 14: segments.push(column, left, bottom, row); break;
+    case 2: case 13: segments.push(bottom, row, column + 1, right); break;
+    case 3: case 12: segments.push(column, left, column + 1, right); break;
+    case 4: case 11: segments.push(column + 1, right, top, row + 1); break;
+    case 6: case 9: segments.push(bottom, row, top, row + 1); break;
+    case 7: case 8: segments.push(column, left, top, row + 1); break;
+    case 5: segments.push(column, left, top, row + 1, bottom, row, column + 1, right); break;
+    default: segments.push(column, left, bottom, row, column + 1, right, top, row + 1);
+  }
 }
 
 /** Segments joined end to end into lines, each a list of points. */

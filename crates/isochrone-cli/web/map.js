@@ -1,12 +1,15 @@
 // One map: the learned steps of a run over two state coordinates.
 
 import { Distance, embeddedCells } from "./model.js";
-import { chained, contour, errors, paint, smoothed, spread } from "./field.js";
+import { chained, contours, errors, paint, smoothed, spread } from "./field.js";
 import { bands, css, inks, pixels } from "./colour.js";
 import { short, ticks } from "./charts.js";
+import { arrow, disc, roomFor, star, stroke, trace, word } from "./shapes.js";
 
 const EDGE = { left: 44, right: 10, top: 10, bottom: 32 };
 const MOST_HEIGHT = 640;
+/** What a page with two maps keeps of its height for what is above and below them. */
+const KEPT = 300;
 /** Pixels along the painted side at most; the canvas scales them up. */
 const PAINTED = 640;
 /** Exact steps that differ by more between neighbours have no contour between them. */
@@ -16,6 +19,7 @@ export class MapView {
   constructor(canvas, run) {
     this.canvas = canvas;
     this.run = run;
+    this.ground = document.createElement("canvas");
     this.layer = document.createElement("canvas");
     this.bands = document.createElement("canvas");
     this.exact = null;
@@ -48,13 +52,15 @@ export class MapView {
     const width = Math.max(240, Math.round(this.canvas.parentElement.clientWidth));
     const aspect = this.about.world ? (vertical[1] - vertical[0]) / (horizontal[1] - horizontal[0]) : this.map.rows > 1 ? 0.8 : 0.18;
     const inner = width - EDGE.left - EDGE.right;
-    const high = Math.max(60, Math.min(MOST_HEIGHT, inner * aspect));
+    const two = this.canvas.closest("main").classList.contains("two");
+    const most = two ? Math.max(320, Math.min(MOST_HEIGHT, innerHeight - KEPT)) : MOST_HEIGHT;
+    const high = Math.max(60, Math.min(most, inner * aspect));
     const wide = this.about.world ? Math.min(inner, high / aspect) : inner;
     this.box = { x: EDGE.left + (inner - wide) / 2, y: EDGE.top, width: wide, height: high };
     this.width = width;
     this.height = high + EDGE.top + EDGE.bottom;
     const dots = window.devicePixelRatio || 1;
-    for (const canvas of [this.canvas, this.layer]) {
+    for (const canvas of [this.canvas, this.ground, this.layer]) {
       canvas.width = Math.round(width * dots);
       canvas.height = Math.round(this.height * dots);
     }
@@ -63,7 +69,7 @@ export class MapView {
     this.bands.width = Math.max(2, Math.round(wide * shrink));
     this.bands.height = Math.max(2, Math.round(high * shrink));
     this.image = this.bands.getContext("2d").createImageData(this.bands.width, this.bands.height);
-    this.drawLayer();
+    this.drawLayers();
   }
 
   x(value) {
@@ -134,13 +140,19 @@ export class MapView {
     return this.exact ? errors(this.values, this.exact) : null;
   }
 
-  /** What does not move with the goal: recorded trajectories. */
-  drawLayer() {
-    const pen = this.layer.getContext("2d");
+  /** What does not move with the goal: the ground below the bands, recorded trajectories above them. */
+  drawLayers() {
+    this.drawFar(this.cleared(this.ground));
+    this.drawRecorded(this.cleared(this.layer));
+  }
+
+  /** The pen of an empty canvas, in the page's pixels. */
+  cleared(canvas) {
+    const pen = canvas.getContext("2d");
     const dots = window.devicePixelRatio || 1;
     pen.setTransform(dots, 0, 0, dots, 0, 0);
     pen.clearRect(0, 0, this.width, this.height);
-    this.drawRecorded(pen);
+    return pen;
   }
 
   drawRecorded(pen) {
@@ -202,11 +214,8 @@ export class MapView {
   /** Draws everything; `look` has levels, limit, goal, start and what is shown. */
   draw(look) {
     if (!this.map) return;
-    const pen = this.canvas.getContext("2d");
-    const dots = window.devicePixelRatio || 1;
-    pen.setTransform(dots, 0, 0, dots, 0, 0);
-    pen.clearRect(0, 0, this.width, this.height);
-    this.drawFar(pen);
+    const pen = this.cleared(this.canvas);
+    pen.drawImage(this.ground, 0, 0, this.width, this.height);
     if (this.distance && look.place) this.drawBands(pen, look);
     if (look.trajectories) pen.drawImage(this.layer, 0, 0, this.width, this.height);
     this.overlay(pen, look);
@@ -215,8 +224,10 @@ export class MapView {
   drawFar(pen) {
     const ink = inks();
     const { x, y, width, height } = this.box;
-    pen.fillStyle = ink.far;
+    // Without a distance there is nothing to guess.
+    pen.fillStyle = this.distance ? ink.far : css(ink.paper);
     pen.fillRect(x, y, width, height);
+    if (!this.distance) return;
     this.clip(pen, () => {
       pen.strokeStyle = ink.hatch;
       pen.lineWidth = 1;
@@ -242,16 +253,18 @@ export class MapView {
     pen.drawImage(this.bands, x, y, width, height);
   }
 
-  /** Lines of a field at `level`, on the canvas: x, y, x, y one after the other. */
-  lines(field, level) {
+  /** Lines of a field at each of `levels`, on the canvas: x, y, x, y one after the other. */
+  lines(field, levels) {
     const { columns, rows } = this.map;
     const { x, y, width, height } = this.box;
-    const segments = contour(this.map, field, level);
-    for (let at = 0; at < segments.length; at += 2) {
-      segments[at] = x + ((segments[at] + 0.5) / columns) * width;
-      segments[at + 1] = y + (1 - (segments[at + 1] + 0.5) / rows) * height;
+    const found = contours(this.map, field, levels);
+    for (const segments of found) {
+      for (let at = 0; at < segments.length; at += 2) {
+        segments[at] = x + ((segments[at] + 0.5) / columns) * width;
+        segments[at + 1] = y + (1 - (segments[at + 1] + 0.5) / rows) * height;
+      }
     }
-    return segments;
+    return found;
   }
 
   /** Everything that is made of lines and words; `pen` draws on a canvas or writes SVG. */
@@ -259,34 +272,41 @@ export class MapView {
     const ink = inks();
     this.clip(pen, () => {
       this.drawWalls(pen, ink);
-      if (this.distance && look.place) this.drawContours(pen, look, ink);
+      const lines = this.distance && look.place ? this.drawContours(pen, look, ink) : [];
       if (this.exact && look.exact) this.drawExact(pen, look, ink);
       if (this.path && this.path.length > 1) this.drawPath(pen, ink);
       if (this.walk) this.drawWalk(pen, ink);
+      if (look.labels) this.drawLabels(pen, lines, look, ink);
     });
     this.drawAxes(pen, ink, look.names);
     if (look.start) disc(pen, this.spot(look.start), ink);
     if (look.goal) star(pen, this.spot(look.goal), ink);
   }
 
-  drawContours(pen, { levels, limit, labels }, ink) {
-    const taken = [];
-    for (let at = 1; at < levels.count; at++) {
-      const level = at * levels.step;
-      const segments = this.lines(this.field, level);
-      pen.strokeStyle = ink.line;
-      pen.lineWidth = 0.8;
-      stroke(pen, segments);
-      const place = labels && level <= limit ? roomFor(segments, taken, this.box) : null;
-      if (place) {
-        taken.push(place);
-        word(pen, short(level), place, ink);
-      }
-    }
+  /** Draws the lines between bands and returns them. */
+  drawContours(pen, { levels, limit }, ink) {
+    const values = inner(levels);
+    const lines = this.lines(this.field, limit < levels.most ? [...values, limit] : values);
+    pen.strokeStyle = ink.line;
+    pen.lineWidth = 0.8;
+    stroke(pen, lines.slice(0, values.length));
     if (limit < levels.most) {
       pen.strokeStyle = ink.ink;
       pen.lineWidth = 2.4;
-      stroke(pen, this.lines(this.field, limit));
+      stroke(pen, lines.slice(-1));
+    }
+    return lines.slice(0, values.length);
+  }
+
+  /** Labels lines in steps, away from the goal, the start and each other. */
+  drawLabels(pen, lines, { levels, limit, goal, start }, ink) {
+    const taken = [goal, start].filter(Boolean).map((state) => this.spot(state));
+    for (const [at, segments] of lines.entries()) {
+      const level = (at + 1) * levels.step;
+      const place = level <= limit ? roomFor(segments, taken, this.box) : null;
+      if (!place) continue;
+      taken.push(place);
+      word(pen, short(level), place, ink);
     }
   }
 
@@ -294,14 +314,12 @@ export class MapView {
     if (this.smooth?.of !== this.exact) {
       this.smooth = { of: this.exact, field: smoothed(this.map, spread(this.map, this.exact), JUMP) };
     }
-    for (let at = 1; at < levels.count; at++) {
-      const lines = chained(this.lines(this.smooth.field, at * levels.step));
-      for (const [colour, width, dash] of [[ink.halo, 3.5, []], [ink.exact, 2, [6, 4]]]) {
-        pen.strokeStyle = colour;
-        pen.lineWidth = width;
-        pen.setLineDash(dash);
-        lines.forEach((line) => trace(pen, line));
-      }
+    const lines = this.lines(this.smooth.field, inner(levels)).flatMap(chained);
+    for (const [colour, width, dash] of [[ink.halo, 3.5, []], [ink.exact, 2, [6, 4]]]) {
+      pen.strokeStyle = colour;
+      pen.lineWidth = width;
+      pen.setLineDash(dash);
+      lines.forEach((line) => trace(pen, line));
     }
     pen.setLineDash([]);
   }
@@ -343,7 +361,7 @@ export class MapView {
     const { x, y, width, height } = this.box;
     pen.strokeStyle = ink.soft;
     pen.lineWidth = 1;
-    stroke(pen, [x, y, x, y + height, x, y + height, x + width, y + height]);
+    stroke(pen, [[x, y, x, y + height, x, y + height, x + width, y + height]]);
     pen.fillStyle = ink.soft;
     pen.font = "11px system-ui, sans-serif";
     pen.textAlign = "center";
@@ -361,75 +379,7 @@ export class MapView {
   }
 }
 
-function stroke(pen, segments) {
-  pen.beginPath();
-  for (let at = 0; at < segments.length; at += 4) {
-    pen.moveTo(segments[at], segments[at + 1]);
-    pen.lineTo(segments[at + 2], segments[at + 3]);
-  }
-  pen.stroke();
-}
-
-function trace(pen, spots) {
-  pen.beginPath();
-  spots.forEach(([x, y], at) => (at ? pen.lineTo(x, y) : pen.moveTo(x, y)));
-  pen.stroke();
-}
-
-function arrow(pen, [x0, y0], [x1, y1], size) {
-  const angle = Math.atan2(y1 - y0, x1 - x0);
-  if (Math.hypot(x1 - x0, y1 - y0) < 1e-3) return;
-  pen.beginPath();
-  pen.moveTo(x1, y1);
-  for (const turn of [2.6, -2.6]) pen.lineTo(x1 + size * Math.cos(angle + turn), y1 + size * Math.sin(angle + turn));
-  pen.closePath();
-  pen.fill();
-}
-
-/** A place on a line for its label, far from other labels and from the edge; none where it is short. */
-function roomFor(segments, taken, box) {
-  if (segments.length < 40) return null;
-  let [best, most] = [null, 34];
-  for (let at = 0; at < segments.length; at += 16) {
-    const [x, y] = [segments[at], segments[at + 1]];
-    if (x < box.x + 14 || x > box.x + box.width - 14 || y < box.y + 10 || y > box.y + box.height - 10) continue;
-    const room = Math.min(200, ...taken.map((place) => Math.hypot(place[0] - x, place[1] - y)));
-    if (room > most) [best, most] = [[x, y], room];
-  }
-  return best;
-}
-
-function word(pen, text, [x, y], ink) {
-  pen.font = "600 11px system-ui, sans-serif";
-  pen.textAlign = "center";
-  pen.lineWidth = 3.5;
-  pen.strokeStyle = ink.halo;
-  pen.strokeText(text, x, y + 4);
-  pen.fillStyle = ink.ink;
-  pen.fillText(text, x, y + 4);
-}
-
-function star(pen, [x, y], ink) {
-  pen.beginPath();
-  for (let at = 0; at < 10; at++) {
-    const [angle, radius] = [(Math.PI * at) / 5 - Math.PI / 2, at % 2 ? 4.6 : 11];
-    const [px, py] = [x + radius * Math.cos(angle), y + radius * Math.sin(angle)];
-    if (at) pen.lineTo(px, py);
-    else pen.moveTo(px, py);
-  }
-  pen.closePath();
-  pen.lineWidth = 3;
-  pen.strokeStyle = css(ink.paper);
-  pen.stroke();
-  pen.fillStyle = ink.path;
-  pen.fill();
-}
-
-function disc(pen, [x, y], ink) {
-  for (const [colour, radius] of [[css(ink.paper), 9], [ink.path, 7], [css(ink.paper), 3]]) {
-    pen.fillStyle = colour;
-    pen.beginPath();
-    pen.arc(x, y, radius, 0, 7);
-    pen.fill();
-  }
+/** The levels between bands. */
+function inner({ count, step }) {
+  return Array.from({ length: count - 1 }, (_, at) => (at + 1) * step);
 }

@@ -42,7 +42,8 @@ fn read(path: &Path) -> String {
 
 /// The file that a test of `target` with the full name `test` stands in.
 fn file_of(target: &str, test: &str) -> PathBuf {
-    let packages = ["isochrone", "isochrone-cli"].map(|name| repository().join("crates").join(name));
+    let packages =
+        ["isochrone", "isochrone-cli"].map(|name| repository().join("crates").join(name));
     let places = if let Some(program) = target.strip_prefix("--test=") {
         let module = test.rsplit_once("::").map_or("main", |(module, _)| module);
         vec![format!("tests/{program}/{module}.rs"), format!("tests/{program}.rs")]

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use isochrone::evaluate::{Audit, against_elapsed};
 use isochrone::{Error, Result};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::asked::{Acts, Ends, Episodes, Exact, OfRun, Pairs, named, number, read, rows, whole};
 use super::desk::{Clerk, Unanswered};
 use super::http::Answer;
 use super::loaded::Loaded;
 use super::sent;
 use super::subject::ShownRun;
-use crate::examiner::Steering;
-use crate::plan::{self, Planner};
+use crate::plan;
 use crate::wording;
 
 /// Pairs that one question may ask about.
@@ -51,79 +51,6 @@ struct Planned {
     #[serde(flatten)]
     report: plan::Report,
     cautions: Vec<String>,
-}
-
-/// A question about states.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Pairs {
-    #[serde(default)]
-    run: usize,
-    from: Vec<Vec<f32>>,
-    to: Vec<Vec<f32>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Acts {
-    #[serde(default)]
-    run: usize,
-    observations: Vec<Vec<f32>>,
-    goals: Vec<Vec<f32>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Ends {
-    #[serde(default)]
-    run: usize,
-    start: Vec<f32>,
-    goal: Vec<f32>,
-    #[serde(default = "graph")]
-    planner: Planner,
-}
-
-fn graph() -> Planner {
-    Planner::Graph
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Exact {
-    #[serde(default)]
-    run: usize,
-    goal: Vec<f32>,
-    axes: [usize; 2],
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Episodes {
-    #[serde(default)]
-    run: usize,
-    start: Vec<f32>,
-    goal: Vec<f32>,
-    #[serde(default = "policy")]
-    control: Steering,
-    #[serde(default = "one")]
-    episodes: usize,
-    #[serde(default)]
-    seed: u64,
-}
-
-fn policy() -> Steering {
-    Steering::Policy
-}
-
-fn one() -> usize {
-    1
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OfRun {
-    #[serde(default)]
-    run: usize,
 }
 
 impl Api {
@@ -387,56 +314,4 @@ fn text(value: &impl Serialize) -> Said {
 fn refused(error: &Error) -> Answer {
     let status = if matches!(error, Error::Input(_)) { 400 } else { 409 };
     Answer::refusal(status, error.to_string())
-}
-
-fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> std::result::Result<T, Answer> {
-    serde_json::from_slice(body).map_err(|error| Answer::refusal(400, format!("the body: {error}")))
-}
-
-/// The whole number `name` of a query.
-fn number(query: &str, name: &str) -> std::result::Result<Option<usize>, Answer> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let Some((_, text)) = pairs.rfind(|(key, _)| *key == name) else { return Ok(None) };
-    let wrong = || Answer::refusal(400, format!("`{name}` is `{text}`, expected a whole number"));
-    text.parse().map(Some).map_err(|_| wrong())
-}
-
-/// States of a question, row after row.
-fn rows(name: &str, states: &[Vec<f32>], size: usize) -> std::result::Result<Vec<f32>, Answer> {
-    if states.is_empty() {
-        return Err(Answer::refusal(400, format!("`{name}` is empty, expected states")));
-    }
-    for (at, state) in states.iter().enumerate() {
-        whole(&format!("{name}[{at}]"), state, size)?;
-    }
-    Ok(states.concat())
-}
-
-/// Checks that a state has as many finite values as states have.
-fn whole(name: &str, state: &[f32], size: usize) -> std::result::Result<(), Answer> {
-    if state.len() != size {
-        let reason = format!("`{name}` has {} values, states have {size}", state.len());
-        return Err(Answer::refusal(400, reason));
-    }
-    finite(name, state)
-}
-
-/// Checks that a state has enough finite values to name a state.
-fn named(name: &str, state: &[f32], size: usize) -> std::result::Result<(), Answer> {
-    if !plan::names_a_state(state.len(), size) {
-        let reason = format!("`{name}` has {} values, states have {size}", state.len());
-        return Err(Answer::refusal(400, reason));
-    }
-    finite(name, state)
-}
-
-fn finite(name: &str, state: &[f32]) -> std::result::Result<(), Answer> {
-    match state.iter().position(|value| !value.is_finite()) {
-        None => Ok(()),
-        Some(at) => {
-            let reason =
-                format!("`{name}` value {at} is `{}`, expected a finite number", state[at]);
-            Err(Answer::refusal(400, reason))
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! `isochrone explore`: a page on this machine to look at runs and ask them.
 
 mod api;
+mod asked;
 mod desk;
 mod gate;
 mod http;

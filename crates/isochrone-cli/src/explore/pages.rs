@@ -10,9 +10,10 @@ type File = (&'static str, &'static str, &'static str);
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The page, its style, then the scripts: each uses only those before it.
-pub const FILES: [File; 11] = [
+pub const FILES: [File; 19] = [
     ("/", "text/html; charset=utf-8", include_str!("../../web/index.html")),
     ("/style.css", "text/css; charset=utf-8", include_str!("../../web/style.css")),
+    ("/iqe.js", SCRIPT, include_str!("../../web/iqe.js")),
     ("/model.js", SCRIPT, include_str!("../../web/model.js")),
     ("/field.js", SCRIPT, include_str!("../../web/field.js")),
     ("/colour.js", SCRIPT, include_str!("../../web/colour.js")),
@@ -20,7 +21,14 @@ pub const FILES: [File; 11] = [
     ("/address.js", SCRIPT, include_str!("../../web/address.js")),
     ("/charts.js", SCRIPT, include_str!("../../web/charts.js")),
     ("/svg.js", SCRIPT, include_str!("../../web/svg.js")),
+    ("/shapes.js", SCRIPT, include_str!("../../web/shapes.js")),
     ("/map.js", SCRIPT, include_str!("../../web/map.js")),
+    ("/view.js", SCRIPT, include_str!("../../web/view.js")),
+    ("/readings.js", SCRIPT, include_str!("../../web/readings.js")),
+    ("/drawing.js", SCRIPT, include_str!("../../web/drawing.js")),
+    ("/questions.js", SCRIPT, include_str!("../../web/questions.js")),
+    ("/saving.js", SCRIPT, include_str!("../../web/saving.js")),
+    ("/choosing.js", SCRIPT, include_str!("../../web/choosing.js")),
     ("/app.js", SCRIPT, include_str!("../../web/app.js")),
 ];
 

@@ -13,6 +13,8 @@ pub struct RecordedData {
     pub trajectories: Trajectories,
     /// The least and the greatest value of each coordinate.
     pub ranges: Vec<[f32; 2]>,
+    /// Why no episode can be run in the world, where there is one: its simulator is missing.
+    pub unrunnable: Option<String>,
 }
 
 impl RecordedData {
@@ -31,7 +33,10 @@ impl RecordedData {
                 *range = [range[0].min(value), range[1].max(value)];
             }
         }
-        Ok(Self { source, trajectories, ranges })
+        let world = source.world.as_ref();
+        let missing = world.and_then(|one| one.environment.tasks(0, 1, &source.dataset).err());
+        let unrunnable = missing.map(|error| error.to_string());
+        Ok(Self { source, trajectories, ranges, unrunnable })
     }
 
     /// The world, where the data come from one.

@@ -72,6 +72,8 @@ struct About {
     distance: bool,
     quasimetric: bool,
     policy: bool,
+    /// Why no episode can be run in the world.
+    unrunnable: Option<String>,
     /// What exact steps are counted of, where they are known.
     exact: Option<&'static str>,
     walls: Vec<[f64; 4]>,
@@ -94,6 +96,7 @@ impl About {
             distance: model.has_distance(),
             quasimetric: model.is_quasimetric(),
             policy: model.has_policy(),
+            unrunnable: data.unrunnable.clone(),
             exact: world.and_then(Referee::meaning).filter(|_| model.has_distance()),
             walls: world.map_or(Vec::new(), World::walls),
             notes: data.source.notes.clone(),

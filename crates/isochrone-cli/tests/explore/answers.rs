@@ -3,7 +3,7 @@
 use isochrone::Model;
 use serde_json::{Value, json};
 
-use crate::served::{RUN, STATES, Served, at, body_of, said};
+use crate::served::{ANT, RUN, STATES, Served, at, body_of, said};
 
 fn model() -> Model {
     Model::load(RUN.join("model.safetensors")).unwrap()
@@ -88,6 +88,29 @@ fn runs_say_what_they_can_do() {
     assert_eq!(path["start"]["given"], 2);
     let (status, told) = served.post("/api/act", r#"{"observations":[[1,1,1]],"goals":[[1,1,1]]}"#);
     assert_eq!((status, told["error"].as_str().unwrap().contains("no policy")), (400, true));
+}
+
+#[test]
+fn an_ant_is_seen_from_above_and_says_that_its_simulator_is_missing() {
+    let served = Served::new(&[&ANT]);
+    let told: Value = serde_json::from_str(body_of(&served.get("/api/runs").1)).unwrap();
+    let about = &told["runs"][0];
+    assert_eq!((&about["state_size"], &about["axes"]), (&json!(29), &json!([0, 1])));
+    assert_eq!(
+        (&about["world"], &about["policy"]),
+        (&json!("antmaze-medium-navigate"), &json!(true))
+    );
+    assert!(about["walls"].as_array().unwrap().contains(&json!([6.0, -2.0, 10.0, 2.0])));
+    assert!(about["unrunnable"].as_str().unwrap().contains("no MuJoCo library"), "{about}");
+    let path = served.asked("/api/plan", &json!({ "start": [3.8, 2.0], "goal": [2.0, 3.8] }));
+    assert_eq!(
+        (&path["start"]["given"], &path["path"]["ending"]["kind"]),
+        (&json!(2), &json!("arrived"))
+    );
+    let ends = [vec![2.0; 29], vec![3.0; 29]];
+    let asked = json!({ "start": ends[0], "goal": ends[1] }).to_string();
+    let (status, told) = served.post("/api/rollout", &asked);
+    assert_eq!((status, told["error"].as_str().unwrap().contains("MuJoCo")), (400, true), "{told}");
 }
 
 #[test]

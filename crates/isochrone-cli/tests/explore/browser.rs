@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::served::{RUN, STATES, Served, at, said};
+use crate::served::{ANT, RUN, STATES, Served, at, said};
 
 #[test]
 fn the_page_works_in_a_browser() {
@@ -39,11 +39,12 @@ fn the_page_works_in_a_browser() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let (live, states) = (Served::new(&[&live]), Served::new(&[&STATES]));
+    let ant = Served::new(&[&ANT]);
     let script = tools.join("test.mjs");
     std::fs::copy(scripts.join("test.mjs"), &script).unwrap();
     let output = Command::new("node")
         .arg(script)
-        .args([&one.host, &two.host, &live.host, &states.host])
+        .args([&one.host, &two.host, &live.host, &states.host, &ant.host])
         .args([page.as_path(), &tools.join("pictures")])
         .output();
     training.kill().unwrap();

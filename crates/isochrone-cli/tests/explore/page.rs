@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use crate::served::{RUN, Served, at, body_of, said};
 
-const FILES: [&str; 11] = [
+const FILES: [&str; 19] = [
     "/",
     "/style.css",
+    "/iqe.js",
     "/model.js",
     "/field.js",
     "/colour.js",
@@ -16,7 +17,14 @@ const FILES: [&str; 11] = [
     "/address.js",
     "/charts.js",
     "/svg.js",
+    "/shapes.js",
     "/map.js",
+    "/view.js",
+    "/readings.js",
+    "/drawing.js",
+    "/questions.js",
+    "/saving.js",
+    "/choosing.js",
     "/app.js",
 ];
 

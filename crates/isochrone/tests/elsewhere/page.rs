@@ -12,7 +12,7 @@ const ASK: &str = "
 import fs from 'node:fs';
 const [folder, module] = process.argv.slice(-2);
 const { Distance, embeddedCells } = await import(module);
-const { from, to } = JSON.parse(fs.readFileSync(`${folder}/questions.json`));
+const { from, to, outside } = JSON.parse(fs.readFileSync(`${folder}/questions.json`));
 const answers = {};
 for (const name of fs.readdirSync(folder).filter((name) => name.endsWith('.safetensors'))) {
   const raw = fs.readFileSync(`${folder}/${name}`);
@@ -28,12 +28,16 @@ for (const name of fs.readdirSync(folder).filter((name) => name.endsWith('.safet
     const rows = (side) => Float64Array.from(cells.flatMap((cell) => [...cell[at][side]]));
     return { from: rows('from'), to: rows('to'), fromWidth: cells[0][at].from.length, toWidth: cells[0][at].to.length };
   });
-  const filled = (towards) => {
+  const filled = (goal, towards) => {
     const out = new Float64Array(from.length);
-    distance.fill(joined, from.length, distance.embed(to[0]), towards, out);
+    distance.fill(joined, from.length, distance.embed(goal), towards, out);
     return [...out];
   };
-  answers[name] = { steps: from.map((state, at) => distance.steps(state, to[at])), to: filled(true), from: filled(false) };
+  answers[name] = {
+    steps: from.map((state, at) => distance.steps(state, to[at])),
+    to: filled(to[0], true), from: filled(to[0], false),
+    outTo: filled(outside, true), outFrom: filled(outside, false), again: filled(to[0], true),
+  };
 }
 fs.writeFileSync(`${folder}/answers.json`, JSON.stringify(answers));
 ";
@@ -52,18 +56,22 @@ fn the_page_reads_every_form() {
     let rows = |values: &[f32]| -> Vec<Vec<f32>> {
         values.chunks_exact(STATE).map(<[f32]>::to_vec).collect()
     };
-    let asked = json!({ "from": rows(&from), "to": rows(&to) });
+    // Far beyond the cells of the map.
+    let outside: Vec<f32> = to[..STATE].iter().map(|value| 40.0 * value).collect();
+    let asked = json!({ "from": rows(&from), "to": rows(&to), "outside": outside });
     std::fs::write(at("questions.json"), asked.to_string()).unwrap();
     let models: Vec<_> = models().into_iter().filter(|(_, model)| model.has_distance()).collect();
     for (index, (_, model)) in models.iter().enumerate() {
         model.save(at(&format!("{index}.safetensors"))).unwrap();
     }
     std::fs::write(at("ask.mjs"), ASK).unwrap();
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isochrone-cli/web/model.js");
-    let module = module.canonicalize().unwrap();
-    // Node takes a module by its ending, browsers by the tag that asks for it.
-    std::fs::copy(module, at("model.mjs")).unwrap();
-    let (script, copy) = (at("ask.mjs"), at("model.mjs"));
+    // Node knows modules by what their folder says, browsers by the tag that asks for them.
+    std::fs::write(at("package.json"), r#"{"type":"module"}"#).unwrap();
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isochrone-cli/web");
+    for name in ["model.js", "iqe.js"] {
+        std::fs::copy(web.join(name), at(name)).unwrap();
+    }
+    let (script, copy) = (at("ask.mjs"), at("model.js"));
     let words = [&*script, folder.path(), &*copy].map(|path| path.to_str().unwrap());
     assert!(succeeds(node, &words));
     let answers = std::fs::read_to_string(at("answers.json")).unwrap();
@@ -84,5 +92,8 @@ fn the_page_reads_every_form() {
         compare("steps", &from, &to);
         compare("to", &from, goal);
         compare("from", &goal.repeat(count), &from);
+        compare("outTo", &from, &outside);
+        compare("outFrom", &outside.repeat(count), &from);
+        compare("again", &from, goal);
     }
 }

@@ -1,12 +1,12 @@
 // The explorer's page in a real browser. Arguments: the addresses of servers of one run, of two, of one
-// that trains and of one with three values per state; an exported page; a folder for pictures.
+// that trains, of one with three values per state and of an ant; an exported page; a folder for pictures.
 
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
 
-const [one, two, live, states, exported, pictures] = process.argv.slice(2);
+const [one, two, live, states, ant, exported, pictures] = process.argv.slice(2);
 fs.mkdirSync(pictures, { recursive: true });
 const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
@@ -140,7 +140,7 @@ async function shared() {
 }
 
 async function beside() {
-  const page = await open(`http://${two}/#goal=0.31,0.69&start=0.2,0.1`, { width: 1500 });
+  const page = await open(`http://${two}/#goal=0.31,0.69&start=0.2,0.1`, { width: 1280, height: 800 });
   assert.equal(await page.locator("figure canvas").count(), 2);
   const [left, right] = await page.locator("#reading .big").allInnerTexts();
   assert.equal(left, right, "the same run twice");
@@ -199,5 +199,19 @@ async function axes() {
   await page.close();
 }
 
-for (const part of [training, clicks, axes, shared, beside, phone, offline]) await part();
+async function crawling() {
+  const page = await open(`http://${ant}/#goal=2,3.8&start=3.8,2`);
+  const said = await text(page, "#filled");
+  assert.match(said, /States have 29 values; those not shown are taken from the nearest recorded state/);
+  assert.match(said, /The policy of .* cannot be run here: no MuJoCo library/);
+  assert.ok(!(await page.locator("#policy-section").isVisible()));
+  assert.equal(await page.locator("#axis-x option:checked").innerText(), "x");
+  await page.waitForFunction(() => /along \d+ states/.test(document.getElementById("path-words").innerText));
+  const { goal } = await view(page);
+  assert.equal(values(goal).length, 29);
+  await picture(page, "ant");
+  await page.close();
+}
+
+for (const part of [training, clicks, axes, crawling, shared, beside, phone, offline]) await part();
 await browser.close();
