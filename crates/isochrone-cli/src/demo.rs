@@ -21,9 +21,10 @@ use crate::signals::Signals;
 use crate::training::{REPORT_EVERY, Workshop, train_all};
 use crate::wording;
 
-/// The learners, each in a folder of its name: the one to use, and the paper's. The first takes longest
-/// and so begins first.
-const LEARNERS: [&str; 3] = ["atlas", "cmd2", "cmd1"];
+/// Folders and learners: the one to use, and the paper's as printed. The first takes longest and so
+/// begins first.
+const LEARNERS: [(&str, &str); 3] =
+    [("atlas", "atlas"), ("cmd2", "cmd2-paper"), ("cmd1", "cmd1-paper")];
 /// Updates and batch size of `atlas`: less than its preset has, with nearly the same numbers.
 const ATLAS: [&str; 2] = ["train.steps=8000", "train.batch_size=256"];
 /// The median relative error up to which learned numbers are called steps.
@@ -138,16 +139,16 @@ fn name(folder: &Path) -> String {
 }
 
 fn jobs(arguments: &Demo) -> Result<Vec<(RunConfig, PathBuf)>> {
-    let job = |name: &&str| {
+    let job = |&(folder, name): &(&str, &str)| {
         let mut settings = vec![
             format!("data.source=\"{}\"", World::Pinwheel),
             format!("algorithm.name=\"{name}\""),
             format!("seed={}", arguments.seed),
         ];
-        if *name == "atlas" {
+        if name == "atlas" {
             settings.extend(ATLAS.map(str::to_owned));
         }
-        Ok((run::tuned(&settings)?, arguments.out.join(name)))
+        Ok((run::tuned(&settings)?, arguments.out.join(folder)))
     };
     LEARNERS.iter().map(job).collect()
 }

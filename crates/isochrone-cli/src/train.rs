@@ -76,7 +76,11 @@ fn learners() -> String {
             name.to_owned()
         }
     });
-    format!("The learner: {} or {last}", names.join(", "))
+    format!(
+        "The learner: {} or {last}; in pinwheel and roads also cmd1-paper and cmd2-paper, whose losses \
+         are as printed",
+        names.join(", ")
+    )
 }
 
 /// What a training run prints at its end.
@@ -269,7 +273,10 @@ fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
             let old = old.file_name().and_then(|name| name.to_str()).unwrap_or("run");
             format!("{old}-{}", arguments.extraction.as_deref().unwrap_or("policy"))
         }
-        None => format!("{source}-{}", config.algorithm.name()),
+        None => {
+            let learner = arguments.algorithm.as_deref();
+            format!("{source}-{}", learner.unwrap_or(config.algorithm.name()))
+        }
     };
     Path::new("runs").join(name)
 }

@@ -7,24 +7,59 @@ use crate::algorithms;
 use crate::error::Result;
 use crate::simulate::World;
 
-/// The config that `key=value` settings ask for: over the settings tuned to the world and the learner
-/// that they name where there are such, else over the defaults.
+/// Forms of learners that have a name and settings of their own: the name, the learner, and the setting
+/// that makes the form where nothing was tuned. The defaults of `cmd1` and `cmd2` are the paper's.
+const FORMS: [(&str, &str, Option<&str>); 3] = [
+    ("crl-nce", "crl", Some("algorithm.contrast=nce")),
+    ("cmd1-paper", "cmd1", None),
+    ("cmd2-paper", "cmd2", None),
+];
+
+/// All names of learners, and of forms of them.
+pub fn known_learners() -> impl Iterator<Item = &'static str> {
+    algorithms::Config::NAMES.into_iter().chain(FORMS.map(|(name, ..)| name))
+}
+
+/// The learner that is called `name` and the setting that its form asks for.
+pub(super) fn form(name: &str) -> (&str, Option<&'static str>) {
+    let found = FORMS.iter().find(|(form, ..)| *form == name);
+    found.map_or((name, None), |&(_, learner, setting)| (learner, setting))
+}
+
+/// The config that `key=value` settings ask for: over the settings tuned to the world and the learner,
+/// or form of a learner, that they name where there are such, else over the defaults.
 ///
 /// # Errors
 /// As [`RunConfig::parse`].
 pub fn tuned(settings: &[String]) -> Result<RunConfig> {
-    RunConfig::parse(beneath(&RunConfig::table(settings)?), settings)
+    let preset = beneath(&RunConfig::table(settings)?);
+    let mut plain = Vec::new();
+    for setting in settings {
+        let table = RunConfig::table(std::slice::from_ref(setting))?;
+        let named = text(&table, &["algorithm", "name"]).map(form);
+        match named {
+            Some((learner, made)) => {
+                plain.push(format!("algorithm.name=\"{learner}\""));
+                plain.extend(made.map(str::to_owned));
+            }
+            None => plain.push(setting.clone()),
+        }
+    }
+    RunConfig::parse(preset, &plain)
+}
+
+/// The text at a path of keys.
+fn text<'t>(table: &'t Table, path: &[&str]) -> Option<&'t str> {
+    let mut at = table.get(path[0])?;
+    for key in &path[1..] {
+        at = at.get(key)?;
+    }
+    at.as_str()
 }
 
 /// The preset that settings begin from.
 fn beneath(asked: &Table) -> &'static str {
-    let text = |path: &[&str]| {
-        let mut at = asked.get(path[0])?;
-        for key in &path[1..] {
-            at = at.get(key)?;
-        }
-        at.as_str()
-    };
+    let text = |path: &[&str]| text(asked, path);
     let source = text(&["data", "source"]).map(str::to_owned);
     let source = source.unwrap_or_else(|| DataConfig::default().source);
     let Ok(world) = source.parse::<World>() else { return "" };
@@ -32,7 +67,7 @@ fn beneath(asked: &Table) -> &'static str {
     let extraction = text(&["algorithm", "extraction", "name"]);
     // CRL by its other contrast was tuned under a name of its own.
     let variant = text(&["algorithm", "contrast"]).map(|contrast| format!("{learner}-{contrast}"));
-    let names = variant.iter().map(String::as_str).chain([learner]);
+    let names = variant.iter().map(String::as_str).chain([learner, form(learner).0]);
     let mut found = names.map(|name| preset(world, name, extraction));
     found.find(|preset| !preset.is_empty()).unwrap_or_default()
 }
@@ -57,18 +92,21 @@ pub fn preset(world: World, algorithm: &str, extraction: Option<&str>) -> &'stat
 }
 
 fn of(world: World, algorithm: &str) -> Option<&'static str> {
+    // The preset's critic is one of states, which DDPG+BC cannot descend: the paper's form can.
+    let algorithm = if algorithm == "cmd2-ddpg-bc" { "cmd2-paper" } else { algorithm };
     match world {
         World::Pinwheel | World::PinwheelShortcut => of_world!(
             "pinwheel",
             algorithm,
             "atlas" "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
-            "crl-nce" "cmd1-awr" "mqe-ddpg-bc" "qrl-ddpg-bc" "crl-awr" "tmd-awr" "gciql-awr" "ddpg-awr"
-            "c-learning-awr"
+            "crl-nce" "cmd1-paper" "cmd2-paper" "cmd1-awr" "cmd1-paper-awr" "mqe-awr" "qrl-ddpg-bc" "crl-awr"
+            "tmd-awr" "gciql-awr" "ddpg-awr" "c-learning-awr"
         ),
         World::Roads => of_world!(
             "roads",
             algorithm,
             "atlas" "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
+            "cmd1-paper" "cmd2-paper"
         ),
         World::Maze(_) => None,
     }
@@ -95,6 +133,30 @@ mod tests {
         assert_eq!(resolved(&crl), parsed("crl", Some("awr")));
         let nce = resolved(&["algorithm.name=crl", "algorithm.contrast=nce"]);
         assert_eq!(nce.train, parsed("crl-nce", None).train);
+        assert_eq!(resolved(&["algorithm.name=crl-nce"]), nce);
+    }
+
+    #[test]
+    fn the_papers_forms_have_names_of_their_own() {
+        for (name, learner) in [("cmd1-paper", "cmd1"), ("cmd2-paper", "cmd2")] {
+            let named = |world: &str, name: &str| {
+                tuned(&[format!("data.source={world}"), format!("algorithm.name={name}")]).unwrap()
+            };
+            for world in ["pinwheel", "roads"] {
+                let paper = named(world, name);
+                assert_eq!(paper.algorithm.name(), learner);
+                let text = paper.to_toml().unwrap();
+                assert!(text.contains("bound_weight = 0.0"), "{text}");
+                assert!(text.contains("critic = \"auto\""), "{text}");
+                assert_ne!(paper, named(world, learner));
+            }
+            // Where nothing was tuned, the learner's defaults are the paper's.
+            let maze = "pointmaze-medium-navigate";
+            assert_eq!(named(maze, name), named(maze, learner));
+        }
+        let asked = ["data.source=pinwheel", "algorithm.name=cmd2"].map(str::to_owned);
+        let descended = [&asked[..], &["algorithm.extraction.name=ddpg-bc".into()]].concat();
+        assert!(tuned(&descended).unwrap().to_toml().unwrap().contains("critic = \"auto\""));
     }
 
     #[test]

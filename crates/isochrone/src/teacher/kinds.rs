@@ -41,7 +41,7 @@ pub struct Kinds {
     pub by: KindsBy,
     /// Clusters of continuous actions or displacements.
     pub count: usize,
-    /// Rows over which a displacement is taken.
+    /// Rows over which a displacement is taken: a stride at least.
     pub ahead: usize,
 }
 
@@ -86,7 +86,8 @@ impl Kinds {
         let size = landmarks.axes();
         let mut vectors = vec![0.0; dataset.rows() * size];
         for (row, vector) in vectors.chunks_exact_mut(size).enumerate() {
-            let later = (row + self.ahead).min(dataset.last_row(row));
+            let ahead = self.ahead.max(landmarks.stride);
+            let later = (row + ahead).min(dataset.last_row(row));
             landmarks.change(&dataset.read_state(row)?, &dataset.read_state(later)?, vector);
         }
         Ok((vectors, size))

@@ -1,6 +1,6 @@
 //! Landmarks: boxes that recorded states share, about half a step wide.
 //!
-//! A coordinate is measured in its own mean change per row, so that one step is about as long in
+//! A coordinate is measured in its own mean change per move, so that one move is about as long in
 //! each of them, whatever their units. A box is the set of states that round to the same whole
 //! numbers; its centre is the mean of the states recorded in it.
 
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::data::Dataset;
 use crate::error::{Error, Result};
 
-/// The quantile of the lengths of recorded moves that counts as one step.
+/// The quantile of the lengths of recorded moves that counts as one move.
 const STEP_QUANTILE: f64 = 0.75;
 /// A coordinate that hardly changes is measured in this share of its deviation.
 const LEAST_CHANGE: f64 = 0.01;
@@ -21,8 +21,10 @@ const FEWEST: usize = 2;
 /// How fine landmarks are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fineness {
-    /// The width of a box, in steps.
+    /// The width of a box, in moves.
     pub spacing: f64,
+    /// Rows that a move spans.
+    pub stride: usize,
     /// Landmarks at most.
     pub most: usize,
     /// Recorded rows per landmark at least, on average.
@@ -36,8 +38,10 @@ pub(super) struct Landmarks {
     scales: Vec<f64>,
     /// The width of a box, in units.
     width: f64,
-    /// One step, in units.
+    /// One move, in units.
     pub step: f64,
+    /// Rows that a move spans.
+    pub stride: usize,
     boxes: HashMap<Vec<i32>, u32>,
     /// The centres, in units, landmark after landmark.
     centres: Vec<f64>,
@@ -55,9 +59,10 @@ impl Landmarks {
             }
             Ok(())
         })?;
-        let scales = scales(dataset, &places, size);
+        let stride = fine.stride;
+        let scales = scales(dataset, &places, size, stride);
         places.chunks_exact_mut(size).for_each(|place| scaled(place, &scales));
-        let step = step(dataset, &places, size).ok_or_else(|| {
+        let step = step(dataset, &places, size, stride).ok_or_else(|| {
             Error::input("no recorded state differs from the one before it")
                 .hint("name coordinates that change with `algorithm.teacher.place`")
         })?;
@@ -81,7 +86,7 @@ impl Landmarks {
             if few_enough {
                 let centres = centres(&places, size, &owners, boxes.len());
                 let axes = axes.to_vec();
-                return Ok((Self { axes, scales, width, step, boxes, centres }, owners));
+                return Ok((Self { axes, scales, width, step, stride, boxes, centres }, owners));
             }
             width *= WIDENING;
         }
@@ -94,7 +99,7 @@ impl Landmarks {
 
     /// The width of a box, in steps.
     pub fn spacing(&self) -> f64 {
-        self.width / self.step
+        self.width / self.step * self.stride as f64
     }
 
     /// The landmark of each row of other data: its box's, or the nearest.
@@ -133,14 +138,14 @@ impl Landmarks {
         &self.centres[landmark * self.axes.len()..][..self.axes.len()]
     }
 
-    /// The landmarks whose centres are at most `steps` from that of `landmark`.
-    pub fn within(&self, landmark: usize, steps: f64) -> Vec<u32> {
-        let (centre, reach) = (self.centre(landmark), (steps * self.step).powi(2));
+    /// The landmarks whose centres are at most `moves` from that of `landmark`.
+    pub fn within(&self, landmark: usize, moves: f64) -> Vec<u32> {
+        let (centre, reach) = (self.centre(landmark), (moves * self.step).powi(2));
         self.all(|other| squared(centre, other) <= reach)
     }
 
-    /// The length of `radius`, given in the data's units, in steps.
-    pub fn in_steps(&self, radius: f64) -> f64 {
+    /// The length of `radius`, given in the data's units, in moves.
+    pub fn in_moves(&self, radius: f64) -> f64 {
         radius * self.scales.iter().sum::<f64>() / self.scales.len() as f64 / self.step
     }
 
@@ -186,13 +191,13 @@ fn rounded(place: &[f64], width: f64) -> Vec<i32> {
     place.iter().map(|value| (value / width).round() as i32).collect()
 }
 
-/// The rows that have a successor.
-fn moves(dataset: &Dataset) -> impl Iterator<Item = usize> {
-    (0..dataset.rows()).filter(|&row| dataset.last_row(row) != row)
+/// The rows that moves over `stride` rows begin at.
+pub(super) fn moves(dataset: &Dataset, stride: usize) -> impl Iterator<Item = usize> {
+    (0..dataset.rows()).filter(move |&row| row + stride <= dataset.last_row(row))
 }
 
-/// One over each coordinate's mean change per row.
-fn scales(dataset: &Dataset, places: &[f64], size: usize) -> Vec<f64> {
+/// One over each coordinate's mean change per move.
+fn scales(dataset: &Dataset, places: &[f64], size: usize, stride: usize) -> Vec<f64> {
     let rows = dataset.rows() as f64;
     (0..size)
         .map(|axis| {
@@ -200,8 +205,8 @@ fn scales(dataset: &Dataset, places: &[f64], size: usize) -> Vec<f64> {
             let mean = (0..dataset.rows()).map(at).sum::<f64>() / rows;
             let deviation = (0..dataset.rows()).map(|row| (at(row) - mean).powi(2)).sum::<f64>();
             let (mut change, mut count) = (0.0, 0.0);
-            for row in moves(dataset) {
-                change += (at(row + 1) - at(row)).abs();
+            for row in moves(dataset, stride) {
+                change += (at(row + stride) - at(row)).abs();
                 count += 1.0;
             }
             let unit = (change / count).max(LEAST_CHANGE * (deviation / rows).sqrt());
@@ -210,10 +215,11 @@ fn scales(dataset: &Dataset, places: &[f64], size: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The length of a step in units; `None` if nothing ever moves.
-fn step(dataset: &Dataset, places: &[f64], size: usize) -> Option<f64> {
+/// The length of a move in units; `None` if nothing ever moves.
+fn step(dataset: &Dataset, places: &[f64], size: usize, stride: usize) -> Option<f64> {
     let place = |row: usize| &places[row * size..][..size];
-    let lengths = moves(dataset).map(|row| squared(place(row), place(row + 1)).sqrt());
+    let lengths = moves(dataset, stride);
+    let lengths = lengths.map(|row| squared(place(row), place(row + stride)).sqrt());
     let mut lengths: Vec<f64> = lengths.filter(|&length| length > 0.0).collect();
     lengths.sort_by(f64::total_cmp);
     lengths.get((STEP_QUANTILE * lengths.len() as f64) as usize).copied()

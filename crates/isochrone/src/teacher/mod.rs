@@ -30,10 +30,10 @@ use crate::random::{Purpose, Stream};
 
 /// Ways are compared with the length that this share of all ways has at most.
 const LONG: f64 = 0.99;
-/// How far from a goal's landmark counts as reached, in steps, where no radius is known.
+/// How far from a goal's landmark counts as reached, in moves, where no radius is known.
 const REACH: f64 = 0.6;
-/// A world's radius of success is taken for the goal's where it is at most so many steps: a wider goal
-/// would hide the last steps of the way.
+/// A world's radius of success is taken for the goal's where it is at most so many moves: a wider goal
+/// would hide the last of the way.
 const WIDEST_GOAL: f64 = 2.0;
 /// Landmarks that can be asked for at most.
 const MOST_LANDMARKS: usize = 200_000;
@@ -46,8 +46,12 @@ pub struct Settings {
     /// `data.policy_goal`, or all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub place: Vec<usize>,
-    /// The width of a landmark, in steps.
+    /// The width of a landmark, in moves.
     pub spacing: f64,
+    /// Rows that a move spans. Where the place leaves out much of a state, such as its velocities, moves
+    /// of one row can be chained that no body could make one after the other; over several rows what the
+    /// body did is one move. Ways shorter than that are not told apart.
+    pub stride: usize,
     /// Landmarks at most; they are made wider where more were needed.
     pub landmarks: usize,
     /// Recorded rows per landmark at least, on average; landmarks are made wider where there are fewer.
@@ -72,6 +76,7 @@ impl Default for Settings {
         Self {
             place: Vec::new(),
             spacing: 0.5,
+            stride: 1,
             landmarks: 20_000,
             rows_per_landmark: 8.0,
             kinds: Kinds::default(),
@@ -119,6 +124,9 @@ impl Settings {
         }
         if self.kinds.count == 0 || self.kinds.count > usize::from(u16::MAX) {
             return refuse("kinds.count", self.kinds.count.to_string(), "1 to 65535");
+        }
+        if self.stride == 0 {
+            return refuse("stride", "0".into(), "at least 1 row");
         }
         if self.kinds.ahead == 0 {
             return refuse("kinds.ahead", "0".into(), "at least 1 row");
@@ -169,6 +177,7 @@ impl Teacher {
         let axes = axes(&settings.place, terms.policy_goal, dataset.state_size())?;
         let fine = Fineness {
             spacing: settings.spacing,
+            stride: settings.stride,
             most: settings.landmarks,
             rows_each: settings.rows_per_landmark,
         };
@@ -186,8 +195,9 @@ impl Teacher {
             ))
             .hint("lower `algorithm.teacher.goals` or `algorithm.teacher.landmarks`"));
         }
-        let rule = Rule { discount: terms.discount, confidence: settings.confidence };
-        let narrow = |radius: &f64| landmarks.in_steps(*radius) <= WIDEST_GOAL;
+        let discount = terms.discount.powi(settings.stride as i32);
+        let rule = Rule { discount, confidence: settings.confidence };
+        let narrow = |radius: &f64| landmarks.in_moves(*radius) <= WIDEST_GOAL;
         let radius = settings.radius.or(terms.radius.filter(narrow));
         let reached = |goal: u32| {
             let mut set = match radius {

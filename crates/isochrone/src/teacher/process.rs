@@ -1,6 +1,6 @@
 //! The data's own decision process: what followed each kind of action at each landmark.
 //!
-//! Moves are counted by (landmark, kind, next landmark). A *leap*, a move many steps long, is counted
+//! Moves are counted by (landmark, kind, next landmark). A *leap*, a move much longer than others, is counted
 //! apart where it is rare: too few of them stand at one landmark to tell where luck leads, and the
 //! largest of several guesses would believe the luckiest. Rare leaps are pooled over all kinds and
 //! all landmarks around: how often one happens there, and where they land. Where leaps are the rule
@@ -15,13 +15,13 @@
 
 use std::collections::BTreeMap;
 
-use super::landmarks::Landmarks;
+use super::landmarks::{Landmarks, moves as moves_of};
 use crate::data::Dataset;
 use crate::error::Result;
 
-/// A move of more steps than this is a leap.
+/// A move so many times as long as others is a leap.
 const LEAP: f64 = 4.0;
-/// Leaps are pooled over landmarks at most this many steps away.
+/// Leaps are pooled over landmarks at most this many moves away.
 const POOL: f64 = 2.0;
 /// Leaps are the rule where there are so many of them at a landmark, and this share of its rows.
 const RULE_COUNT: u32 = 5;
@@ -100,12 +100,12 @@ impl Counted {
         self.stand_ins.len()
     }
 
-    /// The landmarks that lead to `landmark` in one step.
+    /// The landmarks that lead to `landmark` in one move.
     pub fn leading_to(&self, landmark: usize) -> &[u32] {
         &self.sources[self.reverse[landmark] as usize..self.reverse[landmark + 1] as usize]
     }
 
-    /// The landmarks that `landmark` leads to in one step.
+    /// The landmarks that `landmark` leads to in one move.
     fn next(&self, landmark: usize) -> impl Iterator<Item = u32> + '_ {
         let (walked, leaps) = (&self.walked, &self.leaps);
         let groups = walked.groups[landmark] as usize..=walked.groups[landmark + 1] as usize;
@@ -154,9 +154,10 @@ fn sorted(
     let (mut moves, mut leaps) = (Vec::new(), Vec::new());
     let (mut rows, mut leaping) = (vec![0u32; landmarks.count()], vec![0u32; landmarks.count()]);
     let mut spreads: BTreeMap<(u32, u16), Spread> = BTreeMap::new();
-    for row in (0..dataset.rows()).filter(|&row| dataset.last_row(row) != row) {
-        landmarks.change(&dataset.read_state(row)?, &dataset.read_state(row + 1)?, &mut change);
-        let found = (owners[row], kinds[row], owners[row + 1]);
+    for row in moves_of(dataset, landmarks.stride) {
+        let next = row + landmarks.stride;
+        landmarks.change(&dataset.read_state(row)?, &dataset.read_state(next)?, &mut change);
+        let found = (owners[row], kinds[row], owners[next]);
         rows[found.0 as usize] += 1;
         if change.iter().map(|value| value * value).sum::<f64>() > reach {
             leaping[found.0 as usize] += 1;

@@ -18,7 +18,7 @@ const MOST_SWEEPS: usize = 2_000;
 /// The constants of the equation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rule {
-    /// γ.
+    /// γ of a move.
     pub discount: f64,
     /// c: standard errors taken off.
     pub confidence: f64,

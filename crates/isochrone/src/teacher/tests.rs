@@ -254,7 +254,7 @@ fn of_many_landmarks_some_are_solved_and_only_these_are_asked_for() {
 /// Landmarks of a line and what was counted there.
 fn counted(line: &Line) -> (Vec<u32>, Counted) {
     let dataset = line.dataset();
-    let fine = Fineness { spacing: 0.5, most: 100, rows_each: 1.0 };
+    let fine = Fineness { spacing: 0.5, stride: 1, most: 100, rows_each: 1.0 };
     let (landmarks, owners) = Landmarks::new(&dataset, &[0], fine).unwrap();
     let kinds = Kinds::default().of(&dataset, &landmarks, 0).unwrap();
     let counted = Counted::new(&dataset, &landmarks, &owners, &kinds).unwrap();
@@ -302,4 +302,25 @@ fn solved_goals_are_told_and_a_signal_stops_it() {
     assert_eq!(told, (1..=10).map(|done| (done, 10)).collect::<Vec<_>>());
     let stopped = Teacher::new(&dataset, &Settings::default(), terms(), &|_, _| Some(2));
     assert_eq!(stopped.err().unwrap().exit_code(), 130);
+}
+
+/// A body that moves by 2 in every other row, which its place does not show: where one row's moves are
+/// chained it would move in every row.
+#[test]
+fn moves_over_several_rows_keep_what_a_place_does_not_show() {
+    let mut line = Line::new();
+    for phase in [0, 1] {
+        let places: Vec<f32> = (0..22).map(|row| ((row + phase) / 2 * 2) as f32).collect();
+        (0..20).for_each(|_| line.walk(&places, &[0; 21]));
+    }
+    let dataset = line.dataset();
+    let there = |stride: usize| {
+        let kinds = Kinds { by: KindsBy::Displacement, ..Kinds::default() };
+        let settings = Settings { stride, kinds, ..Settings::default() };
+        let (teacher, lessons) = taught(&dataset, &settings);
+        // Rows 0 and 8 of the first phase are at 0 and 8.
+        steps(&teacher, &lessons, 0, 8)
+    };
+    assert!((there(1) - 4.0).abs() < 0.1, "{}", there(1));
+    assert!((there(2) - 8.0).abs() < 0.1, "{}", there(2));
 }

@@ -2,17 +2,9 @@
 
 use std::path::Path;
 
-use crate::algorithms;
 use crate::error::{Error, Result};
+use crate::run::known_learners;
 use crate::spelling::nearest;
-
-/// CRL with its other contrast, which has a name of its own in comparisons.
-pub(super) const CRL_NCE: &str = "crl-nce";
-
-/// All learners, and the variant that has a name of its own.
-pub(super) fn known_learners() -> impl Iterator<Item = &'static str> {
-    algorithms::Config::NAMES.into_iter().chain([CRL_NCE])
-}
 
 /// One learner that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +83,8 @@ mod tests {
     fn all_means_every_learner() {
         let all = entries(&["all".into()]).unwrap();
         let names: Vec<&str> = all.iter().map(|entry| entry.learner.as_str()).collect();
-        assert_eq!(names[..names.len() - 1], algorithms::Config::NAMES);
-        assert_eq!(names[names.len() - 1], "crl-nce");
+        let (own, forms) = names.split_at(crate::algorithms::Config::NAMES.len());
+        assert_eq!(own, crate::algorithms::Config::NAMES);
+        assert_eq!(forms, ["crl-nce", "cmd1-paper", "cmd2-paper"]);
     }
 }

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use super::Sheet;
 use super::agreement::{agree, extraction, runs};
-use super::entry::{CRL_NCE, LearnerEntry, distinct, entries};
+use super::entry::{LearnerEntry, distinct, entries};
 use crate::data::{Dataset, available, rounded};
 use crate::engine::Threads;
 use crate::error::{Error, Result};
 use crate::evaluate::ExactSteps;
+use crate::run::presets::form;
 use crate::run::{DataConfig, RunConfig, Source, open_source, tuned};
 use crate::simulate::World;
 use crate::spelling::nearest;
@@ -278,15 +279,15 @@ fn resolve(
     given: &[String],
 ) -> Result<RunConfig> {
     let (name, is_file) = (entry.learner.as_str(), entry.is_file());
-    let (learner, contrast) = match name {
-        CRL_NCE => ("crl", Some("algorithm.contrast=nce")),
-        _ => (name, None),
-    };
+    let (learner, made) = form(name);
     let mut settings = vec![format!("data.source=\"{world}\"")];
-    if !is_file {
+    // Presets know forms by their names; sheets have their own settings.
+    if request.sheet.is_some() {
         settings.push(format!("algorithm.name=\"{learner}\""));
+        settings.extend(made.map(str::to_owned));
+    } else if !is_file {
+        settings.push(format!("algorithm.name=\"{name}\""));
     }
-    settings.extend(contrast.map(str::to_owned));
     if let Some(extraction) = extraction {
         settings.push(format!("algorithm.extraction.name=\"{extraction}\""));
     }

@@ -28,11 +28,11 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-use super::entry::known_learners;
 use crate::checkpoint::write_whole;
 use crate::error::{Error, Result};
 use crate::plain;
 use crate::run::config::overlay;
+use crate::run::known_learners;
 use crate::simulate::World;
 use crate::spelling::nearest;
 
