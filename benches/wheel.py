@@ -44,19 +44,16 @@ class InNumpy:
     def __init__(self, path, number):
         self.file = formula.Model(path)
         self.shape, self.number = self.file.shape["distance"], number
-        numbers = formula.Numbers(self.file.tensors["distance"].astype(number))
-        takes_actions = self.shape["form"] == "encoded" and self.shape["with_action"]
-        width = self.file.width + self.file.shape["action_size"] * takes_actions
-        self.encode = numbers.network(self.shape["network"], width, self.shape["head"]["latent"])
-        self.head = numbers.head(self.shape["head"])
-        self.takes_actions = takes_actions
+        take = formula.taker(self.file.tensors["distance"].astype(number))
+        width = self.file.width + self.file.stored.shape[1]
+        self.encode = formula.network(take, self.shape["network"], width, self.shape["head"]["latent"])
+        self.head = formula.head(take, self.shape["head"])
         nats = self.shape["nats"] if self.shape["form"] == "stepped" else 1 / self.shape["temperature"]
         self.unit = nats / np.log(1 / self.file.shape["discount"])
 
     def embedded(self, states):
         seen = self.file.seen(states).astype(self.number)
-        actions = self.file.stored(len(states)) if self.takes_actions else [np.zeros((len(states), 0))]
-        return [self.encode(seen, action.astype(self.number)) for action in actions]
+        return [self.encode(seen, action.astype(self.number)) for action in self.file.stored]
 
     def pairwise(self, starts, goals):
         table = np.zeros((len(starts), len(goals)), self.number)

@@ -161,15 +161,15 @@ impl<'m> Asked<'m> {
 
     fn answer(&self, from: &[f32], to: &[f32]) -> Result<Answers> {
         let model = self.model;
-        let maybe = |asked: bool, answer: &dyn Fn() -> Result<Vec<f32>>| {
-            if asked { answer() } else { Ok(Vec::new()) }
+        let (steps, actions) = match (self.steps, self.actions) {
+            (true, true) => model.steps_and_actions(from, to)?,
+            (true, false) => (model.steps(from, to)?, Vec::new()),
+            (false, true) => (Vec::new(), model.act(from, to)?),
+            (false, false) => Default::default(),
         };
-        Ok(Answers {
-            steps: maybe(self.steps, &|| model.steps(from, to))?,
-            actions: maybe(self.actions, &|| model.act(from, to))?,
-            from_spacings: maybe(self.spacings, &|| model.novelty(from))?,
-            to_spacings: maybe(self.spacings, &|| model.novelty(to))?,
-        })
+        let spacings = |states| if self.spacings { model.novelty(states) } else { Ok(Vec::new()) };
+        let (from_spacings, to_spacings) = (spacings(from)?, spacings(to)?);
+        Ok(Answers { steps, actions, from_spacings, to_spacings })
     }
 
     /// The fields of a row of answers about `pairs` pairs; none for a single pair.

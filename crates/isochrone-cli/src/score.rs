@@ -41,6 +41,10 @@ pub struct Score {
     /// The observations that make up a state, in this order, if a Minari file names several
     #[arg(long, value_name = "KEY,…", value_delimiter = ',')]
     keys: Vec<String>,
+    /// Memory that the data may take, such as `4 GiB`; larger data stay on disk [default: half of what
+    /// is available]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Memory>,
     /// The file to write: .npz, .csv or, in a build with the feature `parquet`, .parquet
     #[arg(short, long, value_name = "OUT")]
     out: PathBuf,
@@ -98,8 +102,9 @@ pub fn run(arguments: &Score) -> Result<()> {
     let opened = open_run(&arguments.model)?;
     let model = &opened.model;
     model.need_distance().map_err(|error| error.in_file(&arguments.model))?;
+    let memory = arguments.memory.unwrap_or_else(Memory::usual);
     let choices = Choices { keys: arguments.keys.clone() };
-    let Loaded { dataset, notes, .. } = load(&arguments.data, &choices, Memory::usual())?;
+    let Loaded { dataset, notes, .. } = load(&arguments.data, &choices, memory)?;
     check_width(&dataset, model, &arguments.data)?;
     let goal = Goal::of(&arguments.goal, &dataset)?;
     let since = Instant::now();

@@ -140,3 +140,48 @@ fn nothing_is_overwritten_unasked() {
     assert_ne!(std::fs::read(at("kept.png")).unwrap(), b"mine");
     assert!(refused("kept.csv", &["--no-pictures"]).contains("exists already"));
 }
+
+/// The most memory that scoring `rows` frames takes with the data on disk, and the size of their file.
+#[cfg(target_os = "linux")]
+fn peak_of(rows: usize) -> (u64, u64) {
+    let data = at(&format!("{rows}.npz"));
+    let states = (0..rows).flat_map(|row| [(row as f32 * 0.1).cos(), (row as f32 * 0.1).sin()]);
+    npz::write(&data, &Dataset::new(states.collect(), 2, None, &vec![500; rows / 500]).unwrap())
+        .unwrap();
+    let out = at(&format!("scores-of-{rows}.npz"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_isochrone"))
+        .arg("score")
+        .arg(&data)
+        .arg("--model")
+        .arg(&*RUN)
+        .args(["--memory", "1 MiB", "--no-pictures", "--threads", "2", "-o"])
+        .arg(&out)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut peak = 0;
+    let status = loop {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
+        let text = text.unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
+        peak = peak.max(kibibytes.unwrap_or(0) * 1024);
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
+    assert!(status.success());
+    let size = std::fs::metadata(&data).unwrap().len();
+    std::fs::remove_file(&data).unwrap();
+    (peak, size)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_does_not_grow_with_the_file() {
+    let ((few, small), (many, large)) = (peak_of(400_000), peak_of(4_000_000));
+    assert!(few > 0, "nothing was measured");
+    let (grown, longer) = (many.saturating_sub(few), large - small);
+    assert!(grown < longer / 4, "{grown} bytes more for a file {longer} bytes larger");
+}

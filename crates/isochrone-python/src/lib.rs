@@ -13,6 +13,7 @@ mod exact;
 mod fit;
 mod inspect;
 mod model;
+mod origin;
 mod world;
 
 /// The compiled part of the package `isochrone`.

@@ -1,23 +1,21 @@
 //! `Model`: what was learned, and questions to it.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 use isochrone::checkpoint::write_whole;
 use isochrone::evaluate::{Trajectories, against_elapsed, audit};
-use isochrone::plan::{Doubts, Graph, Path, PathEnding};
-use isochrone::report::{Isochrones, pictures};
-use isochrone::run::{Fitted, OpenRun, Plane, RunConfig, Source, open_model};
-use isochrone::{Dataset, Error, Model, onnx};
+use isochrone::report::pictures;
+use isochrone::run::{Fitted, OpenRun, open_model};
+use isochrone::{Model, onnx};
 use numpy::PyArray2;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use serde::Serialize;
 
 use crate::answers::plain;
 use crate::arrays::{RowValues, row, rows, table};
 use crate::dataset::PyDataset;
 use crate::errors::{raised, refused};
+use crate::origin::Origin;
 
 /// A learned distance and, if there is one, its policy.
 ///
@@ -34,13 +32,6 @@ pub struct PyModel {
     origin: Origin,
 }
 
-/// Where a model comes from, and with it the data that it learned from.
-enum Origin {
-    File(Box<Model>),
-    Run(Box<OpenRun>),
-    Fitted(Box<Fitted>),
-}
-
 /// Two lists of states that belong together.
 struct Pairs {
     from: Vec<f32>,
@@ -49,101 +40,13 @@ struct Pairs {
     is_single: bool,
 }
 
-/// A plan as Python gets it.
-#[derive(Serialize)]
-struct Planned {
-    arrived: bool,
-    #[serde(flatten)]
-    path: Path,
-    doubts: Doubts,
-}
-
 impl PyModel {
     pub fn fitted(fitted: Fitted) -> Self {
         Self { origin: Origin::Fitted(Box::new(fitted)) }
     }
 
     fn model(&self) -> &Model {
-        match &self.origin {
-            Origin::File(model) => model,
-            Origin::Run(opened) => &opened.model,
-            Origin::Fitted(fitted) => &fitted.model,
-        }
-    }
-
-    fn config(&self) -> Cow<'_, RunConfig> {
-        match &self.origin {
-            Origin::File(_) => Cow::Owned(RunConfig::default()),
-            Origin::Run(opened) => Cow::Borrowed(&opened.config),
-            Origin::Fitted(fitted) => Cow::Borrowed(&fitted.config),
-        }
-    }
-
-    /// The data that the model learned from, as they were read.
-    fn source(&self) -> isochrone::Result<Source> {
-        match &self.origin {
-            Origin::File(_) => Err(Error::input("a model file contains no data")
-                .hint("pass `dataset=…`, or load the run's folder instead of the model")),
-            Origin::Run(opened) => opened.source(),
-            Origin::Fitted(fitted) => Ok(Source {
-                held_out: fitted.source.held_out.clone(),
-                ..Source::new(fitted.source.dataset.clone())
-            }),
-        }
-    }
-
-    /// `dataset` or, without it, the data that the model learned from, in memory.
-    fn read(&self, dataset: Option<&PyDataset>) -> isochrone::Result<Source> {
-        let source = match dataset {
-            Some(dataset) => Source::new(dataset.in_memory()?),
-            None => self.source()?.sampled()?,
-        };
-        self.check(&source.dataset)?;
-        Ok(source)
-    }
-
-    /// A map and a path from `start` to `goal`, or between ends that it chooses.
-    fn map(
-        &self,
-        source: &Source,
-        start: Option<Vec<f32>>,
-        goal: Option<Vec<f32>>,
-    ) -> isochrone::Result<Isochrones> {
-        let plane = Plane::of(source).ok_or_else(|| {
-            Error::input("a map needs states of two values").hint("ask for steps instead")
-        })?;
-        let (model, config) = (self.model(), self.config());
-        let graph = self.graph(&source.dataset)?;
-        let mut ends = plane.ends(&graph)?;
-        ends.start = start.map_or(ends.start, |start| [start[0], start[1]]);
-        ends.goal = goal.map_or(ends.goal, |goal| [goal[0], goal[1]]);
-        let path = graph.path(&ends.start, &ends.goal)?;
-        let path = if path.states.len() > 1 { &path.states[..] } else { &[] };
-        let title = match &self.origin {
-            Origin::File(_) => "learned",
-            _ => config.algorithm.name(),
-        };
-        let panel = plane.panel(model, title, ends.goal, path)?;
-        plane.isochrones(vec![panel], ends, None)
-    }
-
-    /// The planner over `data`; a run in a folder keeps it there.
-    fn graph(&self, data: &Dataset) -> isochrone::Result<Graph<'_, Model>> {
-        match &self.origin {
-            Origin::Run(opened) => opened.graph(data),
-            _ => self.config().graph(self.model(), data),
-        }
-    }
-
-    fn check(&self, data: &Dataset) -> isochrone::Result<()> {
-        let (found, expected) = (data.state_size(), self.model().shape().state_size);
-        if found == expected {
-            return Ok(());
-        }
-        Err(Error::input(format!(
-            "states of the dataset have `{found}` values, those the model learned from `{expected}`"
-        ))
-        .hint("pass data of the same kind as those it learned from"))
+        self.origin.model()
     }
 
     fn pairs(
@@ -172,19 +75,22 @@ impl PyModel {
         Ok(Pairs { from: states, to: to.values, rows, is_single })
     }
 
-    fn answer<'py>(
+    /// The steps from each start to its goal, times `unit`.
+    fn apart<'py>(
         &self,
         py: Python<'py>,
-        pairs: &Pairs,
-        change: impl Fn(f32) -> f32 + Send,
+        start: &Bound<'py, PyAny>,
+        goal: &Bound<'py, PyAny>,
+        unit: f32,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let pairs = self.pairs(["start", "goal"], start, goal)?;
         let steps = py.detach(|| -> isochrone::Result<Vec<f32>> {
             if pairs.rows == 0 {
                 self.model().need_distance()?;
                 return Ok(Vec::new());
             }
             let steps = self.model().steps(&pairs.from, &pairs.to)?;
-            Ok(steps.into_iter().map(change).collect())
+            Ok(steps.into_iter().map(|steps| steps * unit).collect())
         });
         let steps = steps.map_err(raised)?;
         match pairs.is_single {
@@ -215,7 +121,7 @@ impl PyModel {
         start: &Bound<'py, PyAny>,
         goal: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.answer(py, &self.pairs(["start", "goal"], start, goal)?, |steps| steps)
+        self.apart(py, start, goal, 1.0)
     }
 
     /// The distance from each start to its goal in nats: steps × ln(1 / discount).
@@ -225,8 +131,7 @@ impl PyModel {
         start: &Bound<'py, PyAny>,
         goal: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let nat = (1.0 / self.model().shape().discount).ln() as f32;
-        self.answer(py, &self.pairs(["start", "goal"], start, goal)?, |steps| steps * nat)
+        self.apart(py, start, goal, (1.0 / self.model().shape().discount).ln() as f32)
     }
 
     /// The steps from every start to every goal: starts × goals.
@@ -318,13 +223,7 @@ impl PyModel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (start, goal) = (self.one("start", start)?, self.one("goal", goal)?);
         let (model, dataset) = (self.model(), dataset.as_ref().map(Bound::get));
-        let plan = || -> isochrone::Result<Planned> {
-            let data = self.read(dataset)?.dataset;
-            let path = self.graph(&data)?.path(&start, &goal)?;
-            let doubts = Doubts::of(&path, &data, &isochrone::plan::Distance::places(model))?;
-            Ok(Planned { arrived: path.ending == PathEnding::Arrived, path, doubts })
-        };
-        let planned = py.detach(plan).map_err(raised)?;
+        let planned = py.detach(|| self.origin.plan(dataset, &start, &goal)).map_err(raised)?;
         let states = planned.path.states.concat();
         let answer = plain(py, &planned)?;
         let rows = planned.path.states.len();
@@ -348,19 +247,9 @@ impl PyModel {
         let start = start.map(|start| self.one("start", start)).transpose()?;
         let goal = goal.map(|goal| self.one("goal", goal)).transpose()?;
         let dataset = dataset.as_ref().map(Bound::get);
-        let draw = || -> isochrone::Result<()> {
-            let read;
-            let source = match (&self.origin, dataset) {
-                // With its world, if it was fitted there.
-                (Origin::Fitted(fitted), None) if fitted.source.dataset.stays_in().is_none() => {
-                    &fitted.source
-                }
-                _ => {
-                    read = self.read(dataset)?;
-                    &read
-                }
-            };
-            let picture = self.map(source, start, goal)?;
+        let draw = || {
+            let picture =
+                self.origin.with_data(dataset, |source| self.origin.map(source, start, goal))?;
             pictures::isochrones(&picture, &path.with_extension(""))
         };
         py.detach(draw).map_err(raised)
@@ -377,8 +266,11 @@ impl PyModel {
         seed: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dataset = dataset.as_ref().map(Bound::get);
-        let found =
-            py.detach(|| audit(self.model(), self.read(dataset)?.dataset.states(), triples, seed));
+        let found = py.detach(|| {
+            self.origin.with_data(dataset, |source| {
+                audit(self.model(), source.dataset.states(), triples, seed)
+            })
+        });
         plain(py, &found.map_err(raised)?)
     }
 
@@ -397,10 +289,10 @@ impl PyModel {
         let compare = || {
             self.model().need_distance()?;
             let judged = match dataset {
-                None => self.source()?.judged_on(&self.config())?,
+                None => self.origin.source()?.judged_on(&self.origin.config())?,
                 Some(dataset) => Trajectories { dataset: dataset.in_memory()?, held_out: false },
             };
-            self.check(&judged.dataset)?;
+            self.origin.check(&judged.dataset)?;
             against_elapsed(self.model(), &judged, seed)
         };
         plain(py, &py.detach(compare).map_err(raised)?)
@@ -458,7 +350,7 @@ impl PyModel {
     fn config_toml(&self) -> PyResult<Option<String>> {
         match &self.origin {
             Origin::File(_) => Ok(None),
-            _ => self.config().to_toml().map(Some).map_err(raised),
+            _ => self.origin.config().to_toml().map(Some).map_err(raised),
         }
     }
 

@@ -80,6 +80,12 @@ impl Embedded {
     pub fn copies(&self) -> &[Embedding] {
         &self.copies
     }
+
+    /// Some of the states, in this order.
+    fn at(&self, rows: &[usize]) -> Self {
+        let copies = self.copies.iter().map(|copy| copy.at(rows)).collect();
+        Self { rows: rows.len(), copies }
+    }
 }
 
 impl Model {
@@ -249,8 +255,33 @@ impl Model {
     pub fn embed(&self, states: &[f32]) -> Result<Embedded> {
         self.need_distance()?;
         let rows = Self::rows("states", states, self.shape.state_size)?;
+        Ok(self.embed_seen(rows, &self.normalized(states)))
+    }
+
+    /// Embeds `rows` states, given what networks see of them.
+    fn embed_seen(&self, rows: usize, seen: &[f32]) -> Embedded {
         let (measure, view) = self.measure();
-        Ok(Embedded { rows, copies: measure.embed(&view, &self.normalized(states)) })
+        Embedded { rows, copies: measure.embed(&view, seen) }
+    }
+
+    /// What `answer` says of blocks of states and their goals, or of the one goal, given what
+    /// networks see of them.
+    fn ask<R: Send>(
+        &self,
+        what: &str,
+        states: &[f32],
+        goals: &[f32],
+        answer: impl Fn(&[f32], &[f32]) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        let size = self.shape.state_size;
+        let rows = Self::rows(what, states, size)?;
+        let count = Self::rows("goals", goals, size)?;
+        Self::matched(rows, count)?;
+        in_blocks(rows, BLOCK, |block| {
+            let part = block.start * size..block.end * size;
+            let goals = if count == rows { &goals[part.clone()] } else { goals };
+            answer(&self.normalized(&states[part]), &self.normalized(goals))
+        })
     }
 
     /// The distance in nats from every state of `from` to every state of `to`, row after row. Both
@@ -263,7 +294,7 @@ impl Model {
             let starts: Vec<&Latents> = starts.iter().collect();
             Ok(self.gather(rows.len() * to.rows, &starts, to, Pairs::All))
         });
-        measured.unwrap_or_default()
+        measured.unwrap_or_default().concat()
     }
 
     /// The distance in nats from each state of `from` to the goal of its row, or to the one goal.
@@ -273,6 +304,15 @@ impl Model {
     pub fn between(&self, from: &Embedded, to: &Embedded) -> Result<Vec<f32>> {
         let starts: Vec<&Latents> = from.copies.iter().map(|copy| &copy.from).collect();
         self.to_goals(from.rows, &starts, to)
+    }
+
+    /// The distances in nats of some pairs of embedded states, each given by its two rows.
+    pub(crate) fn of_pairs(&self, states: &Embedded, pairs: &[(usize, usize)]) -> Vec<f32> {
+        let measured = in_blocks(pairs.len(), BLOCK, |block| {
+            let (from, to): (Vec<_>, Vec<_>) = pairs[block].iter().copied().unzip();
+            self.between(&states.at(&from), &states.at(&to))
+        });
+        measured.unwrap_or_default().concat()
     }
 
     fn to_goals(&self, rows: usize, from: &[&Latents], to: &Embedded) -> Result<Vec<f32>> {
@@ -310,20 +350,31 @@ impl Model {
     /// distance.
     pub fn steps(&self, from: &[f32], to: &[f32]) -> Result<Vec<f32>> {
         self.need_distance()?;
-        let size = self.shape.state_size;
-        let rows = Self::rows("states", from, size)?;
-        let goals = Self::rows("goals", to, size)?;
-        Self::matched(rows, goals)?;
-        let one = (goals == 1).then(|| self.embed(to)).transpose()?;
-        in_blocks(rows, BLOCK, |block| {
-            let part = block.start * size..block.end * size;
-            let from = self.embed(&from[part.clone()])?;
-            let nats = match &one {
-                Some(goal) => self.between(&from, goal)?,
-                None => self.between(&from, &self.embed(&to[part])?)?,
-            };
-            Ok(nats.into_iter().map(|d| self.in_steps(d)).collect())
-        })
+        let blocks = self.ask("states", from, to, |from, to| self.steps_of(from, to))?;
+        Ok(blocks.concat())
+    }
+
+    /// The steps between what networks see of corresponding states, or to the one goal.
+    fn steps_of(&self, from: &[f32], to: &[f32]) -> Result<Vec<f32>> {
+        let width = self.shape.normalization.width();
+        let embed = |seen: &[f32]| self.embed_seen(seen.len() / width, seen);
+        let nats = self.between(&embed(from), &embed(to))?;
+        Ok(nats.into_iter().map(|d| self.in_steps(d)).collect())
+    }
+
+    /// The answers of [`Model::steps`] and [`Model::act`] to the same question in less time than one
+    /// after the other.
+    ///
+    /// # Errors
+    /// As of both.
+    pub fn steps_and_actions(&self, from: &[f32], to: &[f32]) -> Result<(Vec<f32>, Vec<f32>)> {
+        self.need_distance()?;
+        self.need_policy()?;
+        let blocks = self.ask("states", from, to, |from, to| {
+            Ok((self.steps_of(from, to)?, self.actions_of(from, to)))
+        })?;
+        let (steps, actions): (Vec<_>, Vec<_>) = blocks.into_iter().unzip();
+        Ok((steps.concat(), actions.concat()))
     }
 
     /// The steps from every state of `from` to every state of `to`, row after row.
@@ -363,16 +414,8 @@ impl Model {
     /// without a policy.
     pub fn act(&self, observations: &[f32], goals: &[f32]) -> Result<Vec<f32>> {
         self.need_policy()?;
-        let size = self.shape.state_size;
-        let rows = Self::rows("observations", observations, size)?;
-        let count = Self::rows("goals", goals, size)?;
-        Self::matched(rows, count)?;
-        in_blocks(rows, BLOCK, |block| {
-            let part = block.start * size..block.end * size;
-            let states = self.normalized(&observations[part.clone()]);
-            let goals = self.normalized(if count == rows { &goals[part] } else { goals });
-            Ok(self.actions_of(&states, &goals))
-        })
+        let act = |states: &[f32], goals: &[f32]| Ok(self.actions_of(states, goals));
+        Ok(self.ask("observations", observations, goals, act)?.concat())
     }
 
     /// The policy's actions for normalized states and the goals of their rows, or one goal.
@@ -381,10 +424,11 @@ impl Model {
         let normalization = &self.shape.normalization;
         let sizes = (normalization.width(), normalization.goal_width());
         let rows = states.chunks_exact(sizes.0).zip(goals.chunks_exact(sizes.0).cycle());
-        let row = |(state, goal): (&'_ [f32], &'_ [f32])| -> Vec<f32> {
-            state.iter().copied().chain(normalization.of_goal(goal)).collect()
-        };
-        let inputs: Vec<f32> = rows.flat_map(row).collect();
+        let mut inputs = Vec::with_capacity(states.len() / sizes.0 * (sizes.0 + sizes.1));
+        for (state, goal) in rows {
+            inputs.extend_from_slice(state);
+            inputs.extend(normalization.of_goal(goal));
+        }
         policy.infer(&self.threads, numbers, &inputs, sizes)
     }
 
@@ -415,6 +459,7 @@ impl Model {
         in_blocks(rows, BLOCK, |block| {
             Ok(self.reference.novelty(&states[block.start * size..block.end * size]))
         })
+        .map(|blocks| blocks.concat())
     }
 
     /// Writes the model to one file.

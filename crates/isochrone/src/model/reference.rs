@@ -1,6 +1,7 @@
 //! How far a state is from the data, measured against a sample of data states.
 
 use crate::data::{Dataset, Normalization};
+use crate::engine::wide_kernel;
 use crate::error::Result;
 use crate::random::{Purpose, Stream, below};
 
@@ -65,35 +66,48 @@ impl ReferenceStates {
     /// The distance of each state to the nearest sampled one, in typical spacings.
     pub(super) fn novelty(&self, states: &[f32]) -> Vec<f32> {
         let size = self.scaling.shift.len();
-        let count = self.states.len() / size;
-        // Coordinate by coordinate, so that a coordinate of many samples is compared at once.
-        let mut columns = vec![0.0; self.states.len()];
+        // Coordinate by coordinate, so that a coordinate of many samples is compared at once. The
+        // last samples are padded with some that are never near.
+        let mut columns =
+            vec![[f32::INFINITY; LANES]; (self.states.len() / size).div_ceil(LANES) * size];
         for (row, state) in self.states.chunks_exact(size).enumerate() {
-            state.iter().enumerate().for_each(|(at, &x)| columns[at * count + row] = x);
+            let block = &mut columns[row / LANES * size..][..size];
+            block.iter_mut().zip(state).for_each(|(column, &x)| column[row % LANES] = x);
         }
-        let (mut point, mut squares) = (vec![0.0; size], vec![0.0; count]);
-        let mut nearest = |state: &[f32]| {
-            self.scaling.apply(state, &mut point);
-            squares.fill(0.0);
-            for (&x, column) in point.iter().zip(columns.chunks_exact(count)) {
-                let both = squares.iter_mut().zip(column);
-                both.for_each(|(sum, &other)| *sum += (x - other) * (x - other));
-            }
-            least(&squares).sqrt() / self.spacing
-        };
-        states.chunks_exact(size).map(&mut nearest).collect()
+        let mut points = vec![0.0; states.len()];
+        for (state, point) in states.chunks_exact(size).zip(points.chunks_exact_mut(size)) {
+            self.scaling.apply(state, point);
+        }
+        let mut nearest = vec![0.0; states.len() / size];
+        least_squares(&points, size, &columns, &mut nearest);
+        nearest.iter_mut().for_each(|square| *square = square.sqrt() / self.spacing);
+        nearest
     }
 }
 
-/// The least of many numbers, several at a time.
-fn least(numbers: &[f32]) -> f32 {
-    let (blocks, rest) = numbers.as_chunks::<16>();
-    let mut lanes = [f32::INFINITY; 16];
-    for block in blocks {
-        lanes
-            .iter_mut()
-            .zip(block)
-            .for_each(|(lane, &x)| *lane = if x < *lane { x } else { *lane });
+/// Samples that a state is compared with at once.
+const LANES: usize = 64;
+
+wide_kernel! {
+    /// The least squared distance of each point to a sample; samples in blocks of columns.
+    fn least_squares<T>(
+        points: &'k [T],
+        size: usize,
+        samples: &'k [[T; LANES]],
+        out: &'k mut [T],
+    ) {
+        for (point, out) in points.chunks_exact(size).zip(out) {
+            let mut least = [T::of(f64::INFINITY); LANES];
+            for block in samples.chunks_exact(size) {
+                let mut squares = [T::ZERO; LANES];
+                for (&x, column) in point.iter().zip(block) {
+                    for (sum, &other) in squares.iter_mut().zip(column) {
+                        *sum += (x - other) * (x - other);
+                    }
+                }
+                least.iter_mut().zip(squares).for_each(|(least, x)| *least = least.at_most(x));
+            }
+            *out = least.into_iter().fold(T::of(f64::INFINITY), T::at_most);
+        }
     }
-    lanes.iter().chain(rest).copied().fold(f32::INFINITY, f32::min)
 }

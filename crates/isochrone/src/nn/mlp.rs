@@ -129,16 +129,16 @@ impl Mlp {
     /// Applies the network with the numbers of its arena to the rows of `input`.
     pub fn infer(&self, threads: &Threads, arena: &[f32], input: &[f32]) -> Vec<f32> {
         let rows = input.len() / self.layers[0].0.inputs;
-        let mut values = input.to_vec();
+        let (mut values, mut output) = (input.to_vec(), Vec::new());
         for (shape, parameters) in &self.layers {
-            let mut output = vec![0.0; rows * shape.outputs];
+            output.resize(rows * shape.outputs, 0.0);
             let view = |at: usize| parameters[at].of(arena);
             let gain = (shape.norm == Norm::Layer).then(|| (view(2), view(3)));
             let weights = Weights { weight: view(0), bias: view(1), gain };
             if rows > 0 {
                 shape.apply(threads, weights, &values, &mut output);
             }
-            values = output;
+            std::mem::swap(&mut values, &mut output);
         }
         values
     }

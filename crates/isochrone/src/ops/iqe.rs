@@ -7,7 +7,7 @@
 
 mod kernels;
 
-use super::{LANES, lanes, transpose};
+use super::{BESIDE, LANES, beside, lanes, transpose};
 use crate::engine::{
     Backward, Forward, Kernels, Operation, Parameter, Program, Scalar, Threads, Value, wide_kernel,
 };
@@ -91,12 +91,12 @@ impl Iqe {
     /// The distances of corresponding rows; `mix` is α.
     pub fn by_row<T: Scalar>(&self, from: &[T], to: &[T], mix: T, out: &mut [T]) {
         let width = self.width();
-        let mut order = vec![0; width];
-        let rows = from.chunks_exact(width).zip(to.chunks_exact(width));
-        for (out, (from, to)) in out.iter_mut().zip(rows) {
-            self.sort(from, &mut order);
-            let Reduced { sum, top, .. } = self.one(from, &order, to);
-            *out = self.reduce(sum, top, mix);
+        let mut room = vec![[T::ZERO; BESIDE]; 2 * width];
+        let (low, high) = room.split_at_mut(width);
+        let some = BESIDE * width;
+        for (out, (from, to)) in out.chunks_mut(BESIDE).zip(from.chunks(some).zip(to.chunks(some)))
+        {
+            rows(*self, from, to, mix, low, high, out);
         }
     }
 
@@ -171,6 +171,66 @@ wide_kernel! {
                 picks[block + l] = pick[l];
             }
         }
+    }
+}
+
+wide_kernel! {
+    /// The distances of up to 16 corresponding rows side by side. Neighbours are exchanged until the
+    /// starts ascend; equal ones keep their order, so that a row has the bits it has among pairs.
+    fn rows<T>(
+        shape: Iqe,
+        from: &'k [T],
+        to: &'k [T],
+        mix: T,
+        low: &'k mut [[T; BESIDE]],
+        high: &'k mut [[T; BESIDE]],
+        out: &'k mut [T],
+    ) {
+        beside(from, low);
+        beside(to, high);
+        let (mut sum, mut top) = ([T::ZERO; BESIDE], [T::ZERO; BESIDE]);
+        let groups = low.chunks_exact_mut(shape.size).zip(high.chunks_exact_mut(shape.size));
+        for (low, high) in groups {
+            for round in 0..shape.size {
+                for at in (round % 2 + 1..shape.size).step_by(2) {
+                    exchange(low, high, at);
+                }
+            }
+            let (mut length, mut end) = ([T::ZERO; BESIDE], low[0]);
+            for (low, high) in low.iter().zip(high.iter()) {
+                for l in 0..BESIDE {
+                    let start = low[l].at_least(end[l]);
+                    length[l] += (high[l] - start).at_least(T::ZERO);
+                    end[l] = end[l].at_least(high[l]);
+                }
+            }
+            for l in 0..BESIDE {
+                sum[l] += length[l];
+                top[l] = top[l].at_least(length[l]);
+            }
+        }
+        for (out, (&sum, &top)) in out.iter_mut().zip(sum.iter().zip(&top)) {
+            *out = shape.reduce(sum, top, mix);
+        }
+    }
+}
+
+/// Exchanges interval `at` with the one before it in the lanes where it starts earlier. Each of the
+/// four loops is one vector operation.
+#[inline(always)]
+fn exchange<T: Scalar>(low: &mut [[T; BESIDE]], high: &mut [[T; BESIDE]], at: usize) {
+    let (a, b, x, y) = (low[at - 1], low[at], high[at - 1], high[at]);
+    for l in 0..BESIDE {
+        low[at - 1][l] = if a[l] > b[l] { b[l] } else { a[l] };
+    }
+    for l in 0..BESIDE {
+        low[at][l] = if a[l] > b[l] { a[l] } else { b[l] };
+    }
+    for l in 0..BESIDE {
+        high[at - 1][l] = if a[l] > b[l] { y[l] } else { x[l] };
+    }
+    for l in 0..BESIDE {
+        high[at][l] = if a[l] > b[l] { x[l] } else { y[l] };
     }
 }
 
@@ -376,15 +436,41 @@ mod tests {
 
     #[test]
     fn pairs_and_rows_agree_to_the_last_bit() {
-        let shape = Iqe { groups: 3, size: 8 };
         let mut draws = Stream::new(2, Purpose(0)).draws(0, 0);
-        let mut numbers = || (0..100 * 24).map(|_| draws.normal() as f32).collect::<Vec<_>>();
+        for (groups, size, count) in [(3, 8, 100), (32, 8, 16), (2, 1, 5), (1, 21, 33)] {
+            let shape = Iqe { groups, size };
+            // Half of the coordinates are coarse, so that ties within a group occur.
+            let mut numbers = || {
+                let all = 0..count * shape.width();
+                let coarse = |x: f64| (x * 4.0).round() as f32 / 7.0;
+                all.map(|at| draws.normal() as f32 * (at % 2) as f32 + coarse(draws.normal()))
+                    .collect::<Vec<_>>()
+            };
+            let (from, to) = (numbers(), numbers());
+            let (mut pairs, mut rows) = (vec![0.0; count * count], vec![0.0; count]);
+            shape.pairs(&from, &to, 0.4, &mut pairs);
+            shape.by_row(&from, &to, 0.4, &mut rows);
+            for at in 0..count {
+                assert_eq!(pairs[at * (count + 1)].to_bits(), rows[at].to_bits(), "{shape:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn single_precision_is_within_a_millionth_of_double() {
+        let (shape, count) = (Iqe { groups: 32, size: 8 }, 60);
+        let mut draws = Stream::new(3, Purpose(0)).draws(0, 0);
+        let mut numbers = || -> Vec<f32> {
+            (0..count * shape.width()).map(|_| 20.0 * draws.normal() as f32).collect()
+        };
         let (from, to) = (numbers(), numbers());
-        let (mut pairs, mut rows) = (vec![0.0; 100 * 100], vec![0.0; 100]);
-        shape.pairs(&from, &to, 0.4, &mut pairs);
-        shape.by_row(&from, &to, 0.4, &mut rows);
-        for at in 0..100 {
-            assert_eq!(pairs[at * 101].to_bits(), rows[at].to_bits());
+        let wide = |numbers: &[f32]| numbers.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+        let (mut found, mut exact) = (vec![0.0f32; count * count], vec![0.0; count * count]);
+        shape.pairs(&from, &to, 0.4, &mut found);
+        shape.pairs(&wide(&from), &wide(&to), f64::from(0.4f32), &mut exact);
+        let largest = exact.iter().copied().fold(0.0, f64::max);
+        for (&found, exact) in found.iter().zip(exact) {
+            assert!((f64::from(found) - exact).abs() < 1e-6 * largest, "{found}, exactly {exact}");
         }
     }
 }

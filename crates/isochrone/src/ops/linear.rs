@@ -7,6 +7,7 @@ mod kernels;
 
 use serde::{Deserialize, Serialize};
 
+use super::{BESIDE, beside};
 use crate::engine::{
     Backward, Forward, Kernels, Operation, Parameter, Product, Program, Scalar, Side, Stage,
     Threads, Value, multiply, wide_kernel,
@@ -57,7 +58,7 @@ pub struct Linear {
 pub struct Weights<'a, T> {
     /// Inputs × outputs.
     pub weight: &'a [T],
-    /// One number an output.
+    /// One value per output.
     pub bias: &'a [T],
     /// Gain and shift of the norm, where there is one.
     pub gain: Option<(&'a [T], &'a [T])>,
@@ -78,10 +79,9 @@ impl Linear {
         multiply(threads, shape, left, right, T::ZERO, output, |_, rows| {
             activate_sums(rows, weights.bias, self.activation);
             if let Some((gain, shift)) = weights.gain {
-                for row in rows.chunks_exact_mut(self.outputs) {
-                    let (mean, inverse) = moments(row);
+                each_with_moments(rows, self.outputs, |_, row, (mean, inverse)| {
                     normalize(row, mean, inverse, gain, shift);
-                }
+                });
             }
         });
     }
@@ -178,15 +178,47 @@ fn slope<T: Scalar>(activation: Activation, z: T) -> T {
     }
 }
 
-/// The mean of a row and the inverse of its deviation.
-fn moments<T: Scalar>(row: &[T]) -> (T, T) {
-    let count = T::of(row.len() as f64);
-    let mut mean = T::ZERO;
-    row.iter().for_each(|&x| mean += x);
-    let mean = mean / count;
-    let mut variance = T::ZERO;
-    row.iter().for_each(|&x| variance += (x - mean) * (x - mean));
-    (mean, T::ONE / (variance / count + T::of(NORM_EPSILON)).sqrt())
+/// Calls `work` with every row, its index, its mean and the inverse of its deviation.
+fn each_with_moments<T: Scalar>(
+    rows: &mut [T],
+    width: usize,
+    mut work: impl FnMut(usize, &mut [T], (T, T)),
+) {
+    let mut columns = vec![[T::ZERO; BESIDE]; width];
+    for (part, rows) in rows.chunks_mut(BESIDE * width).enumerate() {
+        let (mut means, mut inverses) = ([T::ZERO; BESIDE], [T::ZERO; BESIDE]);
+        moments(rows, &mut columns, &mut means, &mut inverses);
+        for (at, row) in rows.chunks_exact_mut(width).enumerate() {
+            work(part * BESIDE + at, row, (means[at], inverses[at]));
+        }
+    }
+}
+
+wide_kernel! {
+    /// The means of up to 16 rows and the inverses of their deviations. Each row is summed in its
+    /// own order, side by side with the others.
+    fn moments<T>(
+        rows: &'k [T],
+        columns: &'k mut [[T; BESIDE]],
+        means: &'k mut [T; BESIDE],
+        inverses: &'k mut [T; BESIDE],
+    ) {
+        beside(rows, columns);
+        let count = T::of(columns.len() as f64);
+        let (mut sums, mut squares) = ([T::ZERO; BESIDE], [T::ZERO; BESIDE]);
+        for column in columns.iter() {
+            sums.iter_mut().zip(column).for_each(|(sum, &x)| *sum += x);
+        }
+        means.iter_mut().zip(sums).for_each(|(mean, sum)| *mean = sum / count);
+        for column in columns.iter() {
+            for ((sum, &x), &mean) in squares.iter_mut().zip(column).zip(means.iter()) {
+                *sum += (x - mean) * (x - mean);
+            }
+        }
+        for (inverse, sum) in inverses.iter_mut().zip(squares) {
+            *inverse = T::ONE / (sum / count + T::of(NORM_EPSILON)).sqrt();
+        }
+    }
 }
 
 wide_kernel! {
@@ -223,19 +255,15 @@ impl Layer {
             (inverses, ROWS),
             |part, output, centred, inverses| {
                 output.copy_from_slice(&sums[part * ROWS * outputs..][..output.len()]);
-                for ((row, centred), inverse) in output
-                    .chunks_exact_mut(outputs)
-                    .zip(centred.chunks_exact_mut(outputs))
-                    .zip(inverses)
-                {
-                    activate(row, activation);
-                    let mean;
-                    (mean, *inverse) = moments(row);
+                activate(output, activation);
+                each_with_moments(output, outputs, |at, row, (mean, inverse)| {
+                    inverses[at] = inverse;
+                    let centred = &mut centred[at * outputs..][..outputs];
                     for (centred, &x) in centred.iter_mut().zip(&*row) {
-                        *centred = (x - mean) * *inverse;
+                        *centred = (x - mean) * inverse;
                     }
-                    normalize(row, mean, *inverse, gain, shift);
-                }
+                    normalize(row, mean, inverse, gain, shift);
+                });
             },
         );
     }

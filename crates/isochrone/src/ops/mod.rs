@@ -57,7 +57,7 @@ pub use extremum::Extremum;
 pub use fit::Fit;
 pub use info_nce::{Directions, LSE_PENALTY};
 pub use iqe::Iqe;
-pub(crate) use lanes::{LANES, lanes, transpose};
+pub(crate) use lanes::{BESIDE, LANES, beside, lanes, transpose};
 pub use linear::{Activation, Linear, Norm, Weights};
 pub use mean::Scale;
 pub use mrn::Mrn;

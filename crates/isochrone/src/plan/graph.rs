@@ -6,6 +6,8 @@
 //! d(u, v) is below a threshold; its length is d(u, v). A wall thinner than the radius of the cover
 //! is not seen. Start and goal are tied to the nodes within that radius, at least to the nearest.
 
+use std::sync::{Arc, OnceLock};
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -54,10 +56,14 @@ impl Default for GraphSettings {
 pub struct Graph<'d, D: Distance> {
     distance: &'d D,
     settings: GraphSettings,
-    map: RoadMap,
+    map: Arc<RoadMap>,
     states: Vec<f32>,
     embedded: D::Embedded,
 }
+
+/// Room for what a graph was built from, to build it again at once.
+#[derive(Default)]
+pub(crate) struct KeptMap(OnceLock<Arc<RoadMap>>);
 
 /// The shortest ways from every node to one goal: solved once, followed from many starts.
 pub struct Tree {
@@ -98,7 +104,7 @@ impl<'d, D: Distance> Graph<'d, D> {
         let key = format!("{key} {settings:?} {:?}", distance.places());
         let mut found = false;
         let graph = Self::with_map(distance, dataset, settings, |dataset, axes| {
-            let map = kept::read(path, &key, dataset, axes);
+            let map = kept::read(path, &key, dataset, axes).map(Arc::new);
             found = map.is_some();
             map
         })?;
@@ -108,12 +114,28 @@ impl<'d, D: Distance> Graph<'d, D> {
         Ok(graph)
     }
 
+    /// As [`Graph::new`], with what was built kept in `room` and taken from there the next time, which
+    /// must be with the same distance, data and settings.
+    ///
+    /// # Errors
+    /// As [`Graph::new`].
+    pub(crate) fn remembered(
+        distance: &'d D,
+        dataset: &Dataset,
+        settings: GraphSettings,
+        room: &KeptMap,
+    ) -> Result<Self> {
+        let graph = Self::with_map(distance, dataset, settings, |_, _| room.0.get().cloned())?;
+        room.0.get_or_init(|| graph.map.clone());
+        Ok(graph)
+    }
+
     /// The graph of a map that is already there, or of a new one.
     fn with_map(
         distance: &'d D,
         dataset: &Dataset,
         settings: GraphSettings,
-        known: impl FnOnce(&Dataset, &[usize]) -> Option<RoadMap>,
+        known: impl FnOnce(&Dataset, &[usize]) -> Option<Arc<RoadMap>>,
     ) -> Result<Self> {
         distance.check()?;
         check(&settings, distance.state_size(), dataset.state_size())?;
@@ -130,9 +152,9 @@ impl<'d, D: Distance> Graph<'d, D> {
         let (cover, owners) = Cover::new(dataset, &axes, settings.nodes, settings.seed)?;
         let states = states_of(&cover.rows);
         let embedded = distance.embed(&states);
-        let between = distance.pairwise(&embedded, &embedded);
         let supports = supports(dataset, &owners, settings.ahead);
-        let map = RoadMap::new(cover, &supports, &between, settings.longest);
+        let steps_of = |pairs: &[(usize, usize)]| distance.of_pairs(&embedded, pairs);
+        let map = Arc::new(RoadMap::new(cover, &supports, steps_of, settings.longest));
         Ok(Self { distance, settings, map, states, embedded })
     }
 
@@ -462,6 +484,26 @@ mod tests {
         assert_eq!(graph.waypoint(&[7.0, 1.0], &back), None);
     }
 
+    #[test]
+    fn a_remembered_map_is_built_once() {
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let counted = |from: &[f32], to: &[f32]| {
+            asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            euclid(from, to)
+        };
+        let (toy, data, room) =
+            (Toy { size: 2, steps: counted }, corridors(true), KeptMap::default());
+        let plan = || {
+            asked.store(0, std::sync::atomic::Ordering::Relaxed);
+            let graph = Graph::remembered(&toy, &data, EVERY, &room).unwrap();
+            let built = asked.load(std::sync::atomic::Ordering::Relaxed);
+            (built, graph.edges(), graph.path(&[0.0; 2], &[0.0, 1.0]).unwrap())
+        };
+        let (first, again) = (plan(), plan());
+        assert!(first.0 >= first.1 && first.1 > 0, "{} pairs for {} edges", first.0, first.1);
+        assert_eq!(again, (0, first.1, first.2));
+    }
+
     /// A body at x in some posture.
     struct Body;
 
@@ -482,6 +524,10 @@ mod tests {
 
         fn pairwise(&self, from: &Vec<f32>, to: &Vec<f32>) -> Vec<f32> {
             from.iter().flat_map(|x| to.iter().map(move |y| (x - y).abs())).collect()
+        }
+
+        fn of_pairs(&self, states: &Vec<f32>, pairs: &[(usize, usize)]) -> Vec<f32> {
+            pairs.iter().map(|&(from, to)| (states[from] - states[to]).abs()).collect()
         }
 
         fn novelty(&self, states: &[f32]) -> Vec<f32> {

@@ -16,6 +16,7 @@ mod roadmap;
 mod shortest;
 
 pub use doubts::{Doubts, Gap};
+pub(crate) use graph::KeptMap;
 pub use graph::{Graph, GraphSettings, Tree};
 pub use greedy::{Ball, Greedy};
 pub use path::{Distance, Hop, Novelty, Path, PathEnding};
@@ -46,6 +47,11 @@ pub(crate) mod toy {
         fn pairwise(&self, from: &Vec<f32>, to: &Vec<f32>) -> Vec<f32> {
             let rows = from.chunks_exact(self.size);
             rows.flat_map(|x| to.chunks_exact(self.size).map(move |y| (self.steps)(x, y))).collect()
+        }
+
+        fn of_pairs(&self, states: &Vec<f32>, pairs: &[(usize, usize)]) -> Vec<f32> {
+            let state = |row: usize| &states[row * self.size..][..self.size];
+            pairs.iter().map(|&(from, to)| (self.steps)(state(from), state(to))).collect()
         }
 
         /// The largest coordinate's excess over 10.

@@ -32,6 +32,9 @@ pub trait Distance: Sync {
     /// The steps from every state of `from` to every state of `to`, row after row.
     fn pairwise(&self, from: &Self::Embedded, to: &Self::Embedded) -> Vec<f32>;
 
+    /// The steps of some pairs of embedded states, each given by its two rows.
+    fn of_pairs(&self, states: &Self::Embedded, pairs: &[(usize, usize)]) -> Vec<f32>;
+
     /// How far each state is from the data, in typical spacings of data states; above 1 an answer
     /// is a guess.
     fn novelty(&self, states: &[f32]) -> Vec<f32>;
@@ -62,6 +65,12 @@ impl Distance for Model {
 
     fn pairwise(&self, from: &Embedded, to: &Embedded) -> Vec<f32> {
         let mut steps = Model::pairwise(self, from, to);
+        steps.iter_mut().for_each(|distance| *distance = self.in_steps(*distance));
+        steps
+    }
+
+    fn of_pairs(&self, states: &Embedded, pairs: &[(usize, usize)]) -> Vec<f32> {
+        let mut steps = Model::of_pairs(self, states, pairs);
         steps.iter_mut().for_each(|distance| *distance = self.in_steps(*distance));
         steps
     }

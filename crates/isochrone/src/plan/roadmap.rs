@@ -29,30 +29,31 @@ pub(super) struct RoadMap {
 }
 
 impl RoadMap {
-    /// The edges that `found` supports and that are not too long; `between` has the learned steps from
-    /// every node to every other.
+    /// The edges that `found` supports and that are not too long; `steps_of` tells the learned steps
+    /// of pairs of nodes.
     pub(super) fn new(
         cover: Cover,
         found: &[RecordedWay],
-        between: &[f32],
+        steps_of: impl FnOnce(&[(usize, usize)]) -> Vec<f32>,
         longest: Longest,
     ) -> Self {
         let nodes = cover.rows.len();
-        let steps =
-            |support: &RecordedWay| between[support.from as usize * nodes + support.to as usize];
         let groups: Vec<&[RecordedWay]> =
             found.chunk_by(|one, other| (one.to, one.from) == (other.to, other.from)).collect();
+        let ends = |group: &&[RecordedWay]| (group[0].from as usize, group[0].to as usize);
+        let steps = steps_of(&groups.iter().map(ends).collect::<Vec<_>>());
         let threshold = match longest {
             Longest::Steps(steps) => steps,
-            Longest::Share(share) => quantile(groups.iter().map(|g| steps(&g[0])).collect(), share),
+            Longest::Share(share) => quantile(steps.clone(), share),
         };
         let mut list = Vec::new();
         let (mut supports, mut support_ends) = (Vec::new(), Vec::new());
-        for group in groups.into_iter().filter(|group| steps(&group[0]) <= threshold) {
+        let short = groups.into_iter().zip(steps).filter(|(_, steps)| *steps <= threshold);
+        for (group, steps) in short {
             let RecordedWay { from, to, rows, .. } = group[0];
             let rows = group.iter().fold(rows, |fewest, support| fewest.min(support.rows));
             // A distance that is no quasimetric may be negative; a path never gains by an edge.
-            list.push(Edge { from, to, steps: steps(&group[0]).max(0.0), rows });
+            list.push(Edge { from, to, steps: steps.max(0.0), rows });
             supports.extend_from_slice(group);
             support_ends.push(supports.len());
         }

@@ -13,7 +13,7 @@ use crate::engine::{Device, Hardware, Threads};
 use crate::error::Result;
 use crate::evaluate::Success;
 use crate::model::Model;
-use crate::plan::Graph;
+use crate::plan::{Graph, KeptMap};
 use crate::simulate::World;
 
 /// Data to learn from: the path of a file or the name of a world, or trajectories in memory.
@@ -91,15 +91,19 @@ pub struct Fitted {
     pub source: Source,
     /// The last evaluation, in a world.
     pub success: Option<Success>,
+    /// What the planner is built from, once it was asked for.
+    map: KeptMap,
 }
 
 impl Fitted {
-    /// A planner over the data with the learned distance.
+    /// A planner over the data with the learned distance; the first one takes longest.
     ///
     /// # Errors
     /// A model without a distance.
     pub fn planner(&self) -> Result<Graph<'_, Model>> {
-        self.config.graph(&self.model, &self.source.dataset)
+        self.model.need_distance()?;
+        let settings = self.config.graph_settings();
+        Graph::remembered(&self.model, &self.source.dataset, settings, &self.map)
     }
 }
 
@@ -201,7 +205,7 @@ impl Run {
                 execute(&config, &source, &folder, &conditions, hardware, observer)?
             }
         };
-        Ok(Fitted { model, config, source, success })
+        Ok(Fitted { model, config, source, success, map: KeptMap::default() })
     }
 }
 

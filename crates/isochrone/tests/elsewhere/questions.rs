@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use isochrone::Model;
 use isochrone::data::arrays::Arrays;
 use isochrone::data::{Field, TableWriter, Values};
+use isochrone::plan::Distance;
 
 use crate::models::{STATE, assert_near, points};
 
@@ -48,6 +49,13 @@ impl Questions {
             let expected: Vec<f32> =
                 expected.iter().map(|&steps| (f64::from(steps) * unit) as f32).collect();
             assert_near(&format!("{name}: nats"), &nats, &expected);
+            check_pairs(name, model, &self.from[..60 * STATE]);
+        }
+        if model.has_distance() && model.has_policy() {
+            let [steps, actions] =
+                [model.steps(&self.from, &self.to), model.act(&self.from, &self.to)]
+                    .map(Result::unwrap);
+            assert_eq!(model.steps_and_actions(&self.from, &self.to).unwrap(), (steps, actions));
         }
         if model.has_policy() {
             let actions = answers.get("action").unwrap().values;
@@ -55,6 +63,17 @@ impl Questions {
             assert_near(&format!("{name}: action"), &actions, &expected);
         }
     }
+}
+
+/// Some pairs of embedded states are as far apart as among all pairs.
+fn check_pairs(name: &str, model: &Model, states: &[f32]) {
+    let (embedded, count) = (model.embed(states).unwrap(), states.len() / model.shape().state_size);
+    let pairs: Vec<(usize, usize)> =
+        (0..count).map(|at| (at * 7 % count, (at * at + 3) % count)).collect();
+    let all = Distance::pairwise(model, &embedded, &embedded);
+    let expected: Vec<f32> = pairs.iter().map(|&(from, to)| all[from * count + to]).collect();
+    let found: Vec<f64> = model.of_pairs(&embedded, &pairs).into_iter().map(f64::from).collect();
+    assert_near(&format!("{name}: pairs"), &found, &expected);
 }
 
 /// A Python with these packages: a virtual environment that is made once, from PyPI.

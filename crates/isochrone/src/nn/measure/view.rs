@@ -56,6 +56,12 @@ impl Latents {
         self.numbers.chunks_exact(self.width)
     }
 
+    /// Some of the rows, in this order.
+    fn at(&self, rows: &[usize]) -> Self {
+        let row = |&row: &usize| &self.numbers[row * self.width..][..self.width];
+        Self { width: self.width, numbers: rows.iter().flat_map(row).copied().collect() }
+    }
+
     /// Some of the rows.
     pub fn part(&self, rows: &Range<usize>) -> Self {
         let numbers = self.numbers[rows.start * self.width..rows.end * self.width].to_vec();
@@ -75,6 +81,11 @@ pub struct Embedding {
 impl Embedding {
     pub(super) fn same(width: usize, numbers: Vec<f32>) -> Self {
         Self { from: Latents { width, numbers }, to: None }
+    }
+
+    /// Some of the states, in this order.
+    pub fn at(&self, rows: &[usize]) -> Self {
+        Self { from: self.from.at(rows), to: self.to.as_ref().map(|to| to.at(rows)) }
     }
 
     /// As goals.
