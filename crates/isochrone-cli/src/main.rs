@@ -32,6 +32,7 @@ mod wording;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use isochrone::data::Memory;
 
 /// Learns how many steps apart states are, from recorded trajectories.
 #[derive(Parser)]
@@ -40,6 +41,9 @@ struct Arguments {
     /// Threads to use [default: all cores]
     #[arg(long, short, global = true)]
     threads: Option<usize>,
+    /// Memory to use, such as 4GiB [default: what the machine has available]
+    #[arg(long, global = true, value_name = "SIZE")]
+    max_memory: Option<Memory>,
     #[command(subcommand)]
     command: Command,
 }
@@ -66,6 +70,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some(most) = arguments.max_memory {
+        most.limit_process();
+    }
     let result =
         flags::use_threads(arguments.threads).and_then(|threads| run(&arguments.command, threads));
     match result {

@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+/// The largest text that is read whole: configs, descriptions of datasets, tables of a run's times.
+pub const LARGEST_TEXT: u64 = 16 << 20;
+
 /// Opens a file that must be a plain one.
 ///
 /// # Errors
@@ -26,12 +29,33 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text of a plain file.
+/// The text of a plain file of at most [`LARGEST_TEXT`] bytes.
 ///
 /// # Errors
-/// As [`read`], and bytes that are not UTF-8.
+/// As [`read`], bytes that are not UTF-8, and larger files.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    open(path)?.read_to_string(&mut text)?;
+    open(path)?.take(LARGEST_TEXT + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LARGEST_TEXT {
+        let larger = format!("larger than {} MiB", LARGEST_TEXT >> 20);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, larger));
+    }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_beyond_the_limit_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("info.json");
+        let file = File::create(&path).unwrap();
+        file.set_len(LARGEST_TEXT).unwrap();
+        assert_eq!(read_text(&path).unwrap().len() as u64, LARGEST_TEXT);
+        file.set_len(1 << 40).unwrap();
+        let error = read_text(&path).unwrap_err().to_string();
+        assert_eq!(error, "larger than 16 MiB");
+    }
 }

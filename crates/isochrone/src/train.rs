@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::algorithms::{Algorithm, Config, Learner, Problem};
 use crate::checkpoint::Snapshot;
 use crate::data::sampler::Sampler;
-use crate::data::{Dataset, Normalization, available, rounded};
+use crate::data::{Dataset, Normalization, check_room};
 use crate::engine::{ArenaId, BrokenLoss, Engine, Executor, Hardware, Parameters, Program};
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -329,15 +329,7 @@ impl<'d> Trainer<'d> {
 
 /// Refuses what the memory has no room for, before it is asked for.
 fn check_memory(what: &str, bytes: u64) -> Result<()> {
-    match available() {
-        Some(free) if bytes > free => Err(Error::memory(format!(
-            "{what} take {}, the machine has {} left",
-            rounded(bytes),
-            rounded(free)
-        ))
-        .hint("make the networks' `hidden` or `train.batch_size` smaller")),
-        _ => Ok(()),
-    }
+    check_room(what, bytes, "make the networks' `hidden` or `train.batch_size` smaller")
 }
 
 /// Stops where a loss is broken.

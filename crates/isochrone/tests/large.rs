@@ -121,6 +121,8 @@ struct Overwrites<'a> {
     at: u64,
     byte: u64,
     bytes: &'a [u8],
+    /// Whether the file then gets its old time back.
+    in_secret: bool,
 }
 
 #[cfg(unix)]
@@ -128,7 +130,11 @@ impl Observer for Overwrites<'_> {
     fn updated(&mut self, step: u64, _: u64) {
         if step == self.at {
             let file = std::fs::OpenOptions::new().write(true).open(self.path).unwrap();
+            let time = file.metadata().unwrap().modified().unwrap();
             file.write_all_at(self.bytes, self.byte).unwrap();
+            if self.in_secret {
+                file.set_modified(time).unwrap();
+            }
         }
     }
 }
@@ -144,12 +150,15 @@ fn data_overwritten_in_place_under_a_run_that_reads_them_stop_it_before_the_next
     // Every float of these bits is NaN.
     let nothing = vec![0xff; 38_400];
     let half = 0.5f32.to_le_bytes().repeat(4_000);
-    for (name, bytes, expected) in
-        [("half", &half, "was written to while"), ("nothing", &nothing, "holds `NaN`")]
-    {
+    for (name, bytes, expected) in [
+        ("half", &half, "was written to while"),
+        ("secret", &half, "was written to while"),
+        ("nothing", &nothing, "holds `NaN`"),
+    ] {
         let out = folder.path().join(name);
         let source = run::open_source(&config.data).unwrap();
-        let mut observer = Overwrites { path: &path, at: 17, byte: 4_000, bytes };
+        let mut observer =
+            Overwrites { path: &path, at: 17, byte: 4_000, bytes, in_secret: name == "secret" };
         let (conditions, threads) = (Conditions::default(), Threads::default());
         let stopped = run::execute(&config, &source, &out, &conditions, threads, &mut observer);
         let error = stopped.err().unwrap();

@@ -6,6 +6,7 @@
 mod atlas;
 mod bench;
 mod counts;
+mod memory;
 mod models;
 mod rows;
 

@@ -16,6 +16,7 @@ pub use self::snapshot::{FORMAT, Snapshot, Tensor};
 pub use self::steps::Latest;
 pub(crate) use self::steps::step_of;
 use crate::beside;
+use crate::data::check_room;
 use crate::error::{Error, Result};
 
 /// Writes a snapshot to `path`: the whole file, or none and what was there before.
@@ -34,6 +35,10 @@ pub fn save(path: &Path, snapshot: &Snapshot) -> Result<()> {
 /// [`Error::Disk`] where the file cannot be read; [`Error::Input`] where it is damaged, was not
 /// written by [`save`], or has another format.
 pub fn load(path: &Path) -> Result<Snapshot> {
+    // The bytes, and the numbers that they are read as.
+    let bytes = std::fs::metadata(path).map_or(0, |about| 2 * about.len());
+    check_room("the tensors of the file", bytes, "use a machine with more memory")
+        .map_err(|error| error.in_file(path))?;
     steps::load(&Disk, path)
 }
 

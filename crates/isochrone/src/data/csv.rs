@@ -1,8 +1,9 @@
 //! Tables as comma-separated text: a line of column names, then one line of numbers per row. Columns
 //! of one array are called `key_0`, `key_1`, ….
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::files::open_file;
@@ -10,11 +11,17 @@ use crate::error::{Error, Result};
 
 /// Bytes read at a time.
 const BLOCK: usize = 1 << 18;
+/// The longest line that is read, in bytes.
+const LONGEST_LINE: usize = 16 << 20;
+/// The most columns of a table.
+const MOST_COLUMNS: usize = 1 << 17;
 
 /// A file whose column names were read and whose lines were counted.
 pub(super) struct CsvReader {
     file: BufReader<File>,
     names: Vec<String>,
+    /// Where each column is, by its name.
+    places: HashMap<String, usize>,
     rows: usize,
 }
 
@@ -28,14 +35,20 @@ impl CsvReader {
         }
         let text = std::str::from_utf8(&line)
             .map_err(|_| Error::input("neither an npz file nor text").hint(EXPECTED))?;
+        let count = fields(&line);
+        if count > MOST_COLUMNS {
+            return Err(Error::input(format!("{count} columns, at most {MOST_COLUMNS} are read"))
+                .hint("save the rows as npz"));
+        }
         let names: Vec<String> = text
             .trim_start_matches('\u{feff}')
             .split(',')
             .map(|name| name.trim().trim_matches('"').to_owned())
             .collect();
+        let mut places = HashMap::with_capacity(names.len());
         for (at, name) in names.iter().enumerate() {
-            if names[..at].contains(name) {
-                return Err(Error::input(format!("the column `{name}` is there twice"))
+            if places.insert(name.clone(), at).is_some() {
+                return Err(Error::input(format!("the column `{}` is there twice", shown(name)))
                     .hint("give every column a name of its own"));
             }
         }
@@ -43,7 +56,7 @@ impl CsvReader {
         while next_line(&mut file, &mut line)? {
             rows += 1;
         }
-        Ok(Self { file, names, rows })
+        Ok(Self { file, names, places, rows })
     }
 
     /// How many rows.
@@ -54,11 +67,12 @@ impl CsvReader {
     /// The names of the columns, those of one array once and without their numbers.
     pub(super) fn groups(&self) -> Vec<String> {
         let mut groups: Vec<String> = Vec::new();
+        let mut known = HashSet::new();
         for name in &self.names {
             let numbered =
                 name.rsplit_once('_').filter(|(_, number)| number.parse::<u32>().is_ok());
             let group = numbered.map_or(name.as_str(), |(group, _)| group);
-            if !groups.iter().any(|known| known == group) {
+            if known.insert(group) {
                 groups.push(group.to_owned());
             }
         }
@@ -67,7 +81,7 @@ impl CsvReader {
 
     /// The places of `key_0`, `key_1`, …, or of `key` itself.
     pub(super) fn columns_of(&self, key: &str) -> Result<Vec<usize>> {
-        let place = |name: &str| self.names.iter().position(|found| found == name);
+        let place = |name: &str| self.places.get(name).copied();
         if let Some(alone) = place(key) {
             return Ok(vec![alone]);
         }
@@ -97,9 +111,8 @@ impl CsvReader {
         next_line(&mut self.file, &mut line)?;
         let (mut row, mut values) = (0, vec![0.0; columns.len()]);
         while next_line(&mut self.file, &mut line)? {
-            let of_line: Vec<&[u8]> = line.split(|&byte| byte == b',').collect();
-            if of_line.len() != self.names.len() {
-                let found = of_line.len();
+            let found = fields(&line);
+            if found != self.names.len() {
                 return Err(Error::input(format!(
                     "row {row} has {found} {}, expected {}",
                     if found == 1 { "value" } else { "values" },
@@ -107,6 +120,7 @@ impl CsvReader {
                 ))
                 .hint("every line has one value per column"));
             }
+            let of_line: Vec<&[u8]> = line.split(|&byte| byte == b',').collect();
             for (value, &column) in values.iter_mut().zip(columns) {
                 *value = number(of_line[column], row, &self.names[column])?;
             }
@@ -119,11 +133,21 @@ impl CsvReader {
 
 const EXPECTED: &str = "expected an npz file, or csv with a line of column names first";
 
+/// How many values a line has.
+fn fields(line: &[u8]) -> usize {
+    1 + line.iter().filter(|&&byte| byte == b',').count()
+}
+
+/// The beginning of a text, for an error.
+fn shown(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
 fn number(field: &[u8], row: usize, name: &str) -> Result<f32> {
     let text = std::str::from_utf8(field).ok().map(str::trim);
     text.and_then(|text| text.parse().ok()).ok_or_else(|| {
-        let shown: String = String::from_utf8_lossy(field).chars().take(40).collect();
-        Error::input(format!("row {row} of column `{name}` is `{shown}`, expected a number"))
+        let (found, name) = (shown(&String::from_utf8_lossy(field)), shown(name));
+        Error::input(format!("row {row} of column `{name}` is `{found}`, expected a number"))
     })
 }
 
@@ -131,8 +155,15 @@ fn number(field: &[u8], row: usize, name: &str) -> Result<f32> {
 fn next_line(file: &mut BufReader<File>, line: &mut Vec<u8>) -> Result<bool> {
     loop {
         line.clear();
-        if file.read_until(b'\n', line).map_err(unreadable)? == 0 {
+        let most = LONGEST_LINE as u64 + 1;
+        let read = file.by_ref().take(most).read_until(b'\n', line).map_err(unreadable)?;
+        if read == 0 {
             return Ok(false);
+        }
+        if read > LONGEST_LINE {
+            return Err(
+                Error::input(format!("a line of more than {LONGEST_LINE} bytes")).hint(EXPECTED)
+            );
         }
         let end = line.trim_ascii_end().len();
         line.truncate(end);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,16 @@ impl Memory {
     /// The default limit for data: half of the available memory; no limit if that is unknown.
     pub fn usual() -> Self {
         Self(available().map_or(u64::MAX, |bytes| bytes / 2))
+    }
+
+    /// Limits what this process plans to hold from now on, data and everything else.
+    pub fn limit_process(self) {
+        LIMIT.store(self.0, Ordering::Relaxed);
+    }
+
+    /// This limit for data or, where the process has a lower one, the usual one.
+    pub(crate) fn of_data(self) -> Self {
+        if is_limited() { self.min(Self::usual()) } else { self }
     }
 }
 
@@ -89,9 +100,41 @@ pub fn rounded(bytes: u64) -> String {
     format!("{number:.digits$} {name}")
 }
 
+/// What this process may hold at most.
+static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+
+fn is_limited() -> bool {
+    LIMIT.load(Ordering::Relaxed) < u64::MAX
+}
+
 /// Bytes of memory that are free or can be freed and that this process may use; none if the system
 /// does not say.
 pub fn available() -> Option<u64> {
+    let of_machine = of_machine();
+    if !is_limited() {
+        return of_machine;
+    }
+    let rest = LIMIT.load(Ordering::Relaxed).saturating_sub(held().unwrap_or(0));
+    Some(of_machine.map_or(rest, |free| free.min(rest)))
+}
+
+/// Bytes that this process holds; none if the system does not say.
+fn held() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+/// Refuses what the memory has no room for, before it is asked for.
+pub(crate) fn check_room(what: &str, bytes: u64, hint: &str) -> Result<()> {
+    let Some(free) = available().filter(|&free| bytes > free) else { return Ok(()) };
+    let whose = if is_limited() { "`--max-memory` leaves" } else { "the machine has" };
+    let [bytes, free] = [bytes, free].map(rounded);
+    let left = if is_limited() { "" } else { " left" };
+    Err(Error::memory(format!("{what} take {bytes}, {whose} {free}{left}")).hint(hint))
+}
+
+fn of_machine() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let text = read("/proc/meminfo")?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -116,7 +159,7 @@ pub(super) fn zeros(count: usize, key: &str) -> Result<Vec<f32>> {
     /// Below this many bytes the available memory is not checked.
     const SMALL: u64 = 64 << 20;
     let bytes = (count as u64).saturating_mul(4);
-    if bytes > SMALL && available().is_some_and(|free| bytes > free) {
+    if (bytes > SMALL || is_limited()) && available().is_some_and(|free| bytes > free) {
         return Err(Error::memory(format!(
             "`{key}` has {count} values, which do not fit into memory"
         )));

@@ -47,6 +47,7 @@ pub use features::Features;
 pub use format::Format;
 pub use inspect::{ColumnSummary, Inspection, Jumps, Lengths, SUSPICIOUS};
 pub use lessons::Lessons;
+pub(crate) use memory::check_room;
 pub use memory::{Memory, available, rounded};
 pub use normalization::{Normalization, Scaling};
 pub use raw::RawRows;

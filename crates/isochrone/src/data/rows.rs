@@ -9,6 +9,7 @@ use super::complaints::missing;
 use super::csv::CsvReader;
 use super::dataset::check_numbers;
 use super::files::first_bytes;
+use super::memory::check_room;
 use super::npy;
 use super::npz::refuse_pickle_by_name;
 use crate::error::{Error, Result};
@@ -120,6 +121,10 @@ impl RowStream {
     /// # Errors
     /// As [`RowStream::portion`].
     pub fn all(mut self) -> Result<Vec<f32>> {
+        let bytes = 4 * (self.rows as u64).saturating_mul(self.size as u64);
+        let what = format!("the rows of `{}`", self.key);
+        check_room(&what, bytes, "ask about fewer rows at a time")
+            .map_err(|error| error.in_file(&self.path))?;
         let mut rows = Vec::new();
         while let Some(portion) = self.portion()? {
             rows.extend(portion);
@@ -267,6 +272,21 @@ mod tests {
         assert!(complaint("", &keys).contains("the file is empty"));
         let wrong = complaint("from_0,from_0\n1,2\n", &keys);
         assert!(wrong.contains("twice"), "{wrong}");
+        let wrong = complaint(&format!("from_0,{}\n", "x".repeat(17 << 20)), &keys);
+        assert!(wrong.contains("a line of more than 16777216 bytes"), "{wrong}");
+        let wrong = complaint(&",".repeat(200_000), &keys);
+        assert!(wrong.contains("200001 columns, at most 131072"), "{wrong}");
+    }
+
+    #[test]
+    fn a_hundred_thousand_columns_are_told_apart() {
+        let names: Vec<String> = (0..100_000).map(|at| format!("from_{at}")).collect();
+        let values: Vec<String> = (0..100_000).map(|at| (at % 7).to_string()).collect();
+        let text = format!("{}\n{}\n", names.join(","), values.join(","));
+        let (_folder, path) = written("a.csv", text.as_bytes());
+        let rows = RowStream::open(&path, &["from"], 10).unwrap().all().unwrap();
+        assert_eq!(rows.len(), 100_000);
+        assert_eq!(rows[99_999], (99_999 % 7) as f32);
     }
 
     #[test]

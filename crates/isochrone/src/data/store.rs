@@ -79,13 +79,20 @@ struct Origin {
     row: u32,
 }
 
-/// A file that stays open, with its length and modification time when it was opened.
+/// A file that stays open, with what it was when it was opened.
 #[derive(Debug)]
 pub(super) struct DataFile {
     file: File,
     path: PathBuf,
-    stamp: (u64, Option<SystemTime>),
+    stamp: Stamp,
 }
+
+/// What tells that a file was written to: its length, its time, and a sample of its bytes.
+type Stamp = (u64, Option<SystemTime>, blake3::Hash);
+
+/// Pieces of a file that are sampled, spread evenly, and their bytes.
+const SAMPLED: u64 = 64;
+const PIECE: u64 = 1 << 10;
 
 const CHANGED: &str = "the data were changed while in use; restore the file and resume";
 
@@ -108,9 +115,19 @@ impl DataFile {
     }
 }
 
-fn stamp(file: &File) -> std::io::Result<(u64, Option<SystemTime>)> {
+fn stamp(file: &File) -> std::io::Result<Stamp> {
     let about = file.metadata()?;
-    Ok((about.len(), about.modified().ok()))
+    let length = about.len();
+    let mut hasher = blake3::Hasher::new();
+    for piece in 0..SAMPLED {
+        // Up to the last byte; the pieces of a small file overlap.
+        let start = (length.saturating_sub(PIECE) as u128 * u128::from(piece)
+            / u128::from(SAMPLED - 1)) as u64;
+        let mut bytes = vec![0; PIECE.min(length - start) as usize];
+        read_at(file, &mut bytes, start)?;
+        hasher.update(&bytes);
+    }
+    Ok((length, about.modified().ok(), hasher.finalize()))
 }
 
 impl PartialEq for DataFile {

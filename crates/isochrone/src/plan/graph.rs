@@ -16,7 +16,7 @@ use super::kept;
 use super::roadmap::{Longest, RecordedWay, RoadMap, supports};
 use super::shortest::Ways;
 use super::{Distance, Hop, Novelty, Path, PathEnding, check_state};
-use crate::data::Dataset;
+use crate::data::{Dataset, check_room};
 use crate::error::{Error, Result};
 
 /// How a graph is built and followed.
@@ -149,6 +149,10 @@ impl<'d, D: Distance> Graph<'d, D> {
             let embedded = distance.embed(&states);
             return Ok(Self { distance, settings, map, states, embedded });
         }
+        let nodes = settings.nodes.min(dataset.rows());
+        let bytes = 4 * (nodes as u64).saturating_mul(nodes as u64);
+        let what = format!("the distances between {nodes} nodes");
+        check_room(&what, bytes, "ask for fewer: `--nodes`, or `evaluation.nodes` of a config")?;
         let (cover, owners) = Cover::new(dataset, &axes, settings.nodes, settings.seed)?;
         let states = states_of(&cover.rows);
         let embedded = distance.embed(&states);

@@ -8,7 +8,7 @@ use super::config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
 use crate::data::{self, Choices, Dataset, Loaded, Memory, Normalization};
 use crate::error::{Error, Result};
 use crate::evaluate::Trajectories;
-use crate::simulate::{Environment, Recording, Task, World, check_memory};
+use crate::simulate::{Environment, Recording, Roads, Task, World, check_memory, roads};
 use crate::train::Prepared;
 
 /// γ where neither the config nor a world says otherwise.
@@ -166,7 +166,12 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
 
 /// Trajectories of a file, what is to be said of them, and the held-out ones that lie beside it.
 fn load(config: &DataConfig, path: &Path) -> Result<(Dataset, Vec<String>, Option<PathBuf>)> {
-    let memory = config.memory.unwrap_or_else(Memory::usual);
+    let memory = config.memory.map_or_else(Memory::usual, Memory::of_data);
+    if memory.0 == 0 {
+        return Err(Error::memory("no memory is left for the data")
+            .in_file(path)
+            .hint("raise `--max-memory`, or free some"));
+    }
     let Loaded { dataset, notes, held_out, .. } = data::load(path, &Choices::default(), memory)?;
     let dataset = match config.actions {
         ActionKind::Auto => dataset,
@@ -190,8 +195,23 @@ fn load_held_out(config: &DataConfig, path: &Path, dataset: &Dataset) -> Result<
     Ok(held_out)
 }
 
-/// States that are compared with the walls of a world.
+/// States that are compared with the places of a world.
 const ASKED: usize = 200;
+
+/// How far from every state of Roads an observation may be: five standard deviations of its noise.
+const OFF_ROAD: f64 = 1.0;
+
+/// Where the states of a world can be, by their first two coordinates.
+fn places(world: World) -> Box<dyn Fn([f64; 2]) -> bool> {
+    if world != World::Roads {
+        return Box::new(move |place| world.is_free(place));
+    }
+    let roads = Roads::new(roads::SEED);
+    Box::new(move |place| {
+        let [x, y] = roads.state(roads.nearest(place));
+        (place[0] - x).hypot(place[1] - y) <= OFF_ROAD
+    })
+}
 
 /// The world that the data of a file are said to come from.
 fn recorded_in(world: World, dataset: &Dataset, path: &Path) -> Result<RecordedWorld> {
@@ -205,21 +225,19 @@ fn recorded_in(world: World, dataset: &Dataset, path: &Path) -> Result<RecordedW
         .in_file(path)
         .hint("set `data.recorded_in` to the world the file was recorded in"));
     }
-    if matches!(world, World::Maze(_)) {
-        let (step, mut inside, mut asked) = (dataset.rows().div_ceil(ASKED), 0, 0);
-        for row in (0..dataset.rows()).step_by(step.max(1)) {
-            let state = dataset.read_state(row)?;
-            inside += usize::from(!world.is_free([state[0], state[1]].map(f64::from)));
-            asked += 1;
-        }
-        if inside * 20 > asked {
-            return Err(Error::input(format!(
-                "{} % of the states lie in walls of `{world}`",
-                100 * inside / asked
-            ))
+    let (step, mut elsewhere, mut asked) = (dataset.rows().div_ceil(ASKED), 0, 0);
+    let fits = places(world);
+    for row in (0..dataset.rows()).step_by(step.max(1)) {
+        let state = dataset.read_state(row)?;
+        elsewhere += usize::from(!fits([state[0], state[1]].map(f64::from)));
+        asked += 1;
+    }
+    if elsewhere * 20 > asked {
+        let share = 100 * elsewhere / asked;
+        let place = if matches!(world, World::Maze(_)) { "in walls of" } else { "outside" };
+        return Err(Error::input(format!("{share} % of the states lie {place} `{world}`"))
             .in_file(path)
             .hint("set `data.recorded_in` to the world the file was recorded in"));
-        }
     }
     let families = vec![0; dataset.trajectories()];
     Ok(RecordedWorld { world, environment, families, family_names: vec!["file".into()] })
@@ -317,6 +335,31 @@ mod tests {
         );
         let few = maze.free().repeat(40).into_iter().chain(maze.walls().take(3)).collect();
         of(few).unwrap();
+    }
+
+    #[test]
+    fn states_outside_the_pinwheel_or_off_the_roads_were_recorded_elsewhere() {
+        let of = |world: World, dataset: &Dataset| {
+            let end = recorded_in(world, dataset, Path::new("a.npz")).map(drop);
+            end.map_err(|error| error.to_string())
+        };
+        let [pinwheel, roads] =
+            [World::Pinwheel, World::Roads].map(|world| world.open().generate(1).unwrap().dataset);
+        of(World::Pinwheel, &pinwheel).unwrap();
+        of(World::PinwheelShortcut, &pinwheel).unwrap();
+        of(World::Roads, &roads).unwrap();
+        let error = of(World::Pinwheel, &roads).unwrap_err();
+        assert!(error.contains("% of the states lie outside `pinwheel`"), "{error}");
+        assert!(error.contains("a.npz"), "{error}");
+        let far = (0..200).map(|at| 40.0 + at as f32).collect();
+        let far = Dataset::new(far, 2, Some((vec![0.0; 200], 2)), &[100]).unwrap();
+        let error = of(World::Roads, &far).unwrap_err();
+        assert!(error.contains("100 % of the states lie outside `roads`"), "{error}");
+        let wide = Dataset::new(vec![0.5; 30], 3, Some((vec![0.0; 20], 2)), &[10]).unwrap();
+        for world in [World::Pinwheel, World::Roads] {
+            let error = of(world, &wide).unwrap_err();
+            assert!(error.contains("(3, 2)") && error.contains("(2, 2)"), "{error}");
+        }
     }
 
     #[test]

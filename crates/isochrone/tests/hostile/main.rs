@@ -4,6 +4,8 @@
 // system's; nothing else in this file is unsafe.
 #![allow(unsafe_code)]
 
+mod corpus;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -18,6 +20,8 @@ use isochrone::random::{Draws, Purpose, Stream};
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
+/// How often something was taken, which stands for how much was done.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
 /// One test at a time: what another allocates would be counted too.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -28,6 +32,7 @@ const CEILING: usize = 1 << 30;
 
 /// Counts bytes about to be taken; false if they are too many.
 fn taken(bytes: usize) -> bool {
+    CALLS.fetch_add(1, Relaxed);
     MOST.fetch_max(LIVE.fetch_add(bytes, Relaxed).saturating_add(bytes), Relaxed);
     bytes < CEILING
 }
@@ -78,18 +83,55 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// The bytes with some damage: cut, bits flipped, bytes overwritten, a piece moved or left out.
+/// Whether the long form was asked for.
+fn full() -> bool {
+    std::env::var_os("ISOCHRONE_FULL").is_some()
+}
+
+/// A folder, in memory where the system has one there.
+fn place() -> tempfile::TempDir {
+    let in_memory = tempfile::TempDir::new_in("/dev/shm");
+    in_memory.or_else(|_| tempfile::TempDir::new()).unwrap()
+}
+
+/// Pieces that mean something to one format or another.
+const PIECES: [&[u8]; 16] = [
+    b"18446744073709551615",
+    b"-1",
+    b"1e999",
+    b"nan",
+    b"0",
+    b"[[[[[[[[",
+    b"{{{{{{{{",
+    b"(),",
+    b"\"",
+    b",",
+    b"\n",
+    b"=",
+    b"\0\0\0\0",
+    b"\xff\xff\xff\xff",
+    b"\xff\xff\xff\x7f",
+    b"\0\0\0\x80",
+];
+
+/// The bytes with some damage: cut, bits flipped, bytes overwritten, a piece moved, inserted or left
+/// out.
 fn damaged(bytes: &[u8], draws: &mut Draws) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let mut place = |bytes: &[u8]| draws.below(bytes.len().max(1) as u32) as usize;
     for _ in 0..1 + place(&[0; 4]) {
         let at = place(&bytes);
         let end = (at + 1 + place(&[0; 16])).min(bytes.len());
-        match place(&[0; 6]) {
+        match place(&[0; 8]) {
             0 => bytes.truncate(at),
             1 | 2 if at < bytes.len() => bytes[at] ^= 1 << place(&[0; 8]),
             3 => bytes[at..end].fill(0xff),
             4 => drop(bytes.drain(at..end)),
+            5 | 6 => {
+                let piece = PIECES[place(&[0; PIECES.len()])];
+                let over = if place(&[0; 2]) == 0 { at } else { bytes.len().min(at + piece.len()) };
+                bytes.splice(at..over, piece.iter().copied());
+            }
             _ => {
                 let piece = bytes[at..end].to_vec();
                 let to = place(&bytes);
@@ -104,7 +146,7 @@ fn damaged(bytes: &[u8], draws: &mut Draws) -> Vec<u8> {
 fn survive(name: &str, count: u32) {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let sound = std::fs::read(fixture(name)).unwrap();
-    let folder = tempfile::TempDir::new().unwrap();
+    let folder = place();
     let path = folder.path().join("damaged");
     let stream = Stream::new(name.len() as u64, Purpose(1));
     let choices = Choices::default();
@@ -202,12 +244,12 @@ fn held(path: &Path, way: Way) -> Result<Vec<f32>, Error> {
 }
 
 /// Reads the file with each bit of its first `bytes` bytes flipped in turn; in the quick suite only
-/// every `stride`th bit, and all of them if `ISOCHRONE_EVERY_FLIP` is set.
+/// every `stride`th bit, and all of them if `ISOCHRONE_FULL` is set.
 fn flip(name: &str, way: Way, bytes: usize, stride: usize) -> Flips {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let stride = if std::env::var_os("ISOCHRONE_EVERY_FLIP").is_some() { 1 } else { stride };
+    let stride = if full() { 1 } else { stride };
     let sound = std::fs::read(fixture(name)).unwrap();
-    let folder = tempfile::TempDir::new().unwrap();
+    let folder = place();
     // SAFETY: the tests of this file run one at a time, and nothing else here reads the environment.
     unsafe { std::env::set_var("XDG_CACHE_HOME", folder.path().join("cache")) };
     let path = folder.path().join("flipped");
@@ -236,7 +278,6 @@ fn flip(name: &str, way: Way, bytes: usize, stride: usize) -> Flips {
             Ok(values) => flips.changed += usize::from(values != whole),
         }
     }
-    eprintln!("{name} {way:?}: {flips:?}");
     flips
 }
 
