@@ -35,7 +35,7 @@ fn commands_that_would_take_more_than_max_memory_are_refused() {
         let line = refused(&bench, &words);
         assert!(line.contains("memory"), "{words:?}: {line}");
     }
-    for name in ["other", "out.csv", "out.onnx", "out.npz"] {
+    for name in ["other/config.toml", "out.csv", "out.onnx", "out.npz"] {
         assert!(!bench.path(name).exists(), "{name}");
     }
 }

@@ -24,7 +24,7 @@ pub use kinds::{Kinds, KindsBy};
 use self::landmarks::{Fineness, Landmarks};
 use self::process::Counted;
 use self::solve::{Rule, distances};
-use crate::data::{Dataset, Lessons, available, rounded};
+use crate::data::{Dataset, Lessons, check_room};
 use crate::error::{Error, Result};
 use crate::random::{Purpose, Stream};
 
@@ -186,15 +186,10 @@ impl Teacher {
         let process = Counted::new(dataset, &landmarks, &owners, &kinds)?;
         let goals = chosen(landmarks.count(), settings.goals, terms.seed);
         let bytes = 4 * goals.len() as u64 * landmarks.count() as u64;
-        if available().is_some_and(|free| bytes > free) {
-            return Err(Error::memory(format!(
-                "distances from {} landmarks to {} goals need {}",
-                landmarks.count(),
-                goals.len(),
-                rounded(bytes)
-            ))
-            .hint("lower `algorithm.teacher.goals` or `algorithm.teacher.landmarks`"));
-        }
+        let what =
+            format!("distances from {} landmarks to {} goals", landmarks.count(), goals.len());
+        let hint = "lower `algorithm.teacher.goals` or `algorithm.teacher.landmarks`";
+        check_room(&what, bytes, hint)?;
         let discount = terms.discount.powi(settings.stride as i32);
         let rule = Rule { discount, confidence: settings.confidence };
         let narrow = |radius: &f64| landmarks.in_moves(*radius) <= WIDEST_GOAL;
