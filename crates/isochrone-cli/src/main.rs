@@ -53,7 +53,7 @@ enum Command {
     Demo(demo::Demo),
     Train(train::Train),
     Evaluate(evaluate::Evaluate),
-    Compare(compare::Compare),
+    Compare(Box<compare::Compare>),
     Plan(plan::Plan),
     Query(query::Query),
     Act(act::Act),

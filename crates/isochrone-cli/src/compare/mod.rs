@@ -5,6 +5,7 @@ mod page;
 mod progress;
 mod report;
 mod shown;
+mod sweep;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use isochrone::{Error, Result, plain};
 
 use self::progress::Progress;
 use self::report::{ComparisonReport, Protocol, Trained};
+use self::sweep::Engines;
 use crate::examiner::Steering;
 use crate::flags::{Nodes, hardware};
 use crate::output::{say, say_json};
@@ -32,13 +34,15 @@ const SEEDS: u64 = 5;
 ///
 /// Each combination is a run in its own folder, and runs share the threads, at least one each.
 /// Complete runs are not repeated: if interrupted, the same command resumes. Tables, curves and the
-/// page cover all runs in the folder.
+/// page cover all runs in the folder. With --engine each run is a process of its own, here or on the
+/// machines of a Ray cluster, Slurm or Kubernetes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   isochrone compare --world pinwheel
   isochrone compare --world pinwheel,roads --algorithm cmd1,my-variant.toml --extraction both
   isochrone compare --world pinwheel --seeds 10 --control graph --results docs/results.md
   isochrone compare configs/pointmaze.toml --device auto --results docs/results-pointmaze.md
+  isochrone compare --world pinwheel --seeds 100 --engine slurm --partition long --dry-run
   isochrone compare --report-only runs/compare --results docs/results.md
   isochrone compare --report-only runs/compare,runs/distance --distance docs/distance.md")]
 pub struct Compare {
@@ -46,7 +50,7 @@ pub struct Compare {
     sheet: Option<PathBuf>,
     /// The worlds, separated by commas [default: those of the sheet]
     #[arg(long = "world", value_name = "WORLD", value_delimiter = ',')]
-    #[arg(required_unless_present_any = ["report_only", "sheet"])]
+    #[arg(required_unless_present_any = ["report_only", "sheet", "only"])]
     worlds: Vec<String>,
     /// The learners: names or configs (.toml), separated by commas; to define a variant, append keys
     /// after colons, as in cmd1:train.batch_size=1024 [default: those of the sheet, else all]
@@ -89,10 +93,15 @@ pub struct Compare {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    engines: Engines,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Compare, threads: usize) -> Result<()> {
+    if let (Some(index), Some(out)) = (arguments.engines.only, &arguments.out) {
+        return sweep::only(index, out, threads);
+    }
     let grid = arguments.grid.as_deref().map(read_grid).transpose()?;
     check_page(arguments.results.as_deref())?;
     check_page(arguments.distance.as_deref())?;
@@ -104,18 +113,49 @@ pub fn run(arguments: &Compare, threads: usize) -> Result<()> {
         return report(&arguments.report_only, grid, arguments);
     }
     let request = request(arguments)?;
-    let hardware = hardware(&arguments.device)?;
     let out = &folder(arguments);
-    let plan = Plan::new(&request, out)?;
+    let failures = match &arguments.engines {
+        engines if engines.dry_run || engines.is_asked() => {
+            let plan = planned(Plan::list(&request, out)?);
+            if engines.dry_run {
+                return engines.tell(&plan, out, &arguments.device, threads);
+            }
+            let shown = !arguments.json;
+            let failures = engines.execute(&plan, out, (&arguments.device, threads), shown)?;
+            keep_sheet(&request, out)?;
+            failures
+        }
+        _ => execute(&request, out, arguments, threads)?,
+    };
+    let reported = report(std::slice::from_ref(out), grid, arguments);
+    worst(failures).map_or(reported, Err)
+}
+
+/// Says what is left out of a plan.
+fn planned(plan: Plan) -> Plan {
     for left_out in &plan.left_out {
         crate::output::warn(&format!("left out: {left_out}"));
     }
+    plan
+}
+
+fn keep_sheet(request: &Request, out: &Path) -> Result<()> {
+    request.sheet.as_ref().map_or(Ok(()), |sheet| sheet.keep(out))
+}
+
+/// Executes all runs in threads of this process; returns those that failed.
+fn execute(
+    request: &Request,
+    out: &Path,
+    arguments: &Compare,
+    threads: usize,
+) -> Result<Vec<Failure>> {
+    let hardware = hardware(&arguments.device)?;
+    let plan = planned(Plan::new(request, out)?);
     let signals = Signals::listen()?;
     let _lock = Lock::take(out)?;
     let conditions = Conditions::new(option_env!("ISOCHRONE_COMMIT"), threads);
-    if let Some(sheet) = &request.sheet {
-        sheet.keep(out)?;
-    }
+    keep_sheet(request, out)?;
     let progress = Progress::new(&plan, signals.clone(), !arguments.json);
     let failures = plan.execute(&conditions, &hardware, &progress);
     progress.finish();
@@ -124,8 +164,7 @@ pub fn run(arguments: &Compare, threads: usize) -> Result<()> {
         crate::output::warn(&format!("saved in {out}; the same command resumes from there"));
         return Err(Error::Interrupted(signal));
     }
-    let reported = report(std::slice::from_ref(out), grid, arguments);
-    worst(failures).map_or(reported, Err)
+    Ok(failures)
 }
 
 /// What is to be compared: the command's words over the sheet's.

@@ -97,7 +97,8 @@ pub struct Plan {
     pub jobs: Vec<Job>,
     /// Combinations of [`Choice::Both`] that are left out, and why.
     pub left_out: Vec<String>,
-    pub(super) planner: bool,
+    /// Whether final models are also evaluated with the graph planner.
+    pub planner: bool,
     sources: Vec<(DataConfig, Source)>,
     /// Exact steps of worlds with a referee, each solved once.
     pub(super) exact: Mutex<Vec<(ExactKey, Arc<Vec<ExactSteps>>)>>,
@@ -113,24 +114,55 @@ struct Combination {
 }
 
 impl Plan {
+    /// Resolves `request` into runs below `out` as [`list`](Self::list) does, and opens the data of all
+    /// of them.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list); data of all seeds that do not fit into memory.
+    pub fn new(request: &Request, out: &Path) -> Result<Self> {
+        let mut plan = Self::list(request, out)?;
+        let one_recording = request.sheet.as_ref().is_some_and(|sheet| sheet.one_recording);
+        plan.check_memory(if one_recording { 1 } else { request.seeds })?;
+        for at in 0..plan.jobs.len() {
+            let data = plan.jobs[at].config.data.clone();
+            plan.open(&data)?;
+        }
+        Ok(plan)
+    }
+
+    /// The plan of a single run that a comparison listed.
+    ///
+    /// # Errors
+    /// Its data cannot be read.
+    pub fn of_one(job: Job, planner: bool) -> Result<Self> {
+        let mut plan = Self::empty(planner);
+        plan.open(&job.config.data)?;
+        plan.jobs.push(job);
+        Ok(plan)
+    }
+
+    fn empty(planner: bool) -> Self {
+        Self {
+            jobs: Vec::new(),
+            left_out: Vec::new(),
+            planner,
+            sources: Vec::new(),
+            exact: Mutex::default(),
+        }
+    }
+
     /// Resolves `request` into runs below `out`, with the preset of the world and the learner if there
-    /// is one, else with the learner's defaults.
+    /// is one, else with the learner's defaults. Only the data of the first seeds are opened.
     ///
     /// # Errors
     /// Unknown names, settings that do not fit, or a folder with runs of another config.
-    pub fn new(request: &Request, out: &Path) -> Result<Self> {
+    pub fn list(request: &Request, out: &Path) -> Result<Self> {
         RunConfig::default().seeds(request.seeds)?;
         let worlds = distinct(&request.worlds);
         let worlds: Vec<World> =
             worlds.iter().map(|name| name.parse()).collect::<Result<Vec<_>>>()?;
         let entries = entries(&request.algorithms)?;
-        let mut plan = Self {
-            jobs: Vec::new(),
-            left_out: Vec::new(),
-            planner: request.planner,
-            sources: Vec::new(),
-            exact: Mutex::default(),
-        };
+        let mut plan = Self::empty(request.planner);
         let mut combinations: Vec<Combination> = Vec::new();
         for &world in &worlds {
             for entry in &entries {
@@ -157,11 +189,6 @@ impl Plan {
             .flat_map(|seed| combinations.iter().map(move |combination| job(seed, combination)));
         plan.jobs = jobs.collect();
         plan.jobs.iter().try_for_each(|job| job.config.check())?;
-        plan.check_memory(if one_recording { 1 } else { request.seeds })?;
-        for at in 0..plan.jobs.len() {
-            let data = plan.jobs[at].config.data.clone();
-            plan.open(&data)?;
-        }
         plan.check_folder(out)?;
         Ok(plan)
     }
