@@ -186,7 +186,8 @@ fn reader(container: Container, choices: &Choices) -> Result<Box<dyn Reader>> {
 #[cfg(feature = "hdf5")]
 fn open_hdf5(path: &Path, choices: &Choices) -> Result<Box<dyn Reader>> {
     use super::d4rl::D4rlReader;
-    use super::hdf5::{Guarded, Hdf5, guarded};
+    use super::guarded::guarded;
+    use super::hdf5::{Guarded, Hdf5};
     use super::minari::{self, MinariReader};
     guarded(|| {
         let file = Hdf5::open(path)?;

@@ -28,7 +28,7 @@ use super::files::open_file;
 use super::npy::{self, Header, Item};
 use super::{memory, straight};
 use crate::error::{Error, Result};
-pub(super) use guarded::{Guarded, guarded};
+pub(super) use guarded::Guarded;
 pub(super) use refused::refused;
 use watched::{Watched, place_of};
 

@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::complaints::{DAMAGED, Shape, missing, narrowed, same_rows};
 use super::files::open_file;
 use super::format::Format;
+use super::guarded::guarded;
 use super::npy;
 use super::raw::RawRows;
 use super::reader::{Pieces, Reader, Widths};
@@ -124,10 +125,10 @@ impl Reader for LeRobotReader {
     }
 
     fn read(&mut self, notes: &mut Vec<String>) -> Result<RawRows> {
-        let mut rows = match self.shards[..] {
-            [] => self.read_dataset(notes)?,
-            _ => self.read_shards(notes)?,
-        };
+        let mut rows = guarded(|| match self.shards[..] {
+            [] => self.read_dataset(notes),
+            _ => self.read_shards(notes),
+        })?;
         if rows.actions.iter().any(|action| action.abs() > 1.0) {
             scale(&mut rows.actions, rows.action_size, notes);
         }

@@ -17,6 +17,8 @@ mod even;
 mod features;
 mod files;
 mod format;
+#[cfg(any(feature = "hdf5", feature = "parquet"))]
+mod guarded;
 #[cfg(feature = "hdf5")]
 mod hdf5;
 mod inspect;
