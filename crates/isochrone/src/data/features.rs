@@ -4,6 +4,8 @@
 //! Fourier features append cos and sin of random directions of a few coordinates, so that nearby
 //! places in a large world can be told apart.
 
+use std::f64::consts::TAU;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -132,12 +134,36 @@ impl Features {
                 let (_, waves) = target.split_at_mut(state.len());
                 let rows = directions.chunks_exact(axes.len());
                 for (pair, direction) in waves.chunks_exact_mut(2).zip(rows) {
-                    let places = axes.iter().map(|&axis| state[axis]);
-                    let phase: f32 = places.zip(direction).map(|(x, w)| x * w).sum();
+                    let places = axes.iter().map(|&axis| f64::from(state[axis]));
+                    let phase: f64 = places.zip(direction).map(|(x, &w)| x * f64::from(w)).sum();
+                    let phase = within_half_a_turn(phase);
                     pair[0] = phase.cos();
                     pair[1] = phase.sin();
                 }
             }
+        }
+    }
+}
+
+/// The same angle within half a turn of 0, where 32 bits tell angles apart to 2 · 10⁻⁷.
+fn within_half_a_turn(phase: f64) -> f32 {
+    // Adding 1.5 · 2⁵² and taking it away rounds to a whole number.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    let turns = (phase / TAU + ROUND) - ROUND;
+    (phase - turns * TAU) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn angles_keep_their_sine_within_half_a_turn() {
+        for phase in [0.0, 0.1, 3.0, -3.2, 54.5, -54.5, 1e4, 123_456.789] {
+            let turned = within_half_a_turn(phase);
+            assert!(f64::from(turned.abs()) <= TAU / 2.0 + 1e-6, "{phase}: {turned}");
+            assert!((f64::from(turned).sin() - phase.sin()).abs() < 2e-7, "{phase}: {turned}");
+            assert!((f64::from(turned).cos() - phase.cos()).abs() < 2e-7, "{phase}: {turned}");
         }
     }
 }

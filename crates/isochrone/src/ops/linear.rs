@@ -39,6 +39,8 @@ pub enum Norm {
 
 /// Added to the variance of a row before its root.
 const NORM_EPSILON: f64 = 1e-6;
+/// Outputs of a row whose sum is added to those of the others.
+const BLOCK: usize = 16;
 
 /// The shape of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,7 +198,7 @@ fn each_with_moments<T: Scalar>(
 
 wide_kernel! {
     /// The means of up to 16 rows and the inverses of their deviations. Each row is summed in its
-    /// own order, side by side with the others.
+    /// own order, side by side with the others, and in blocks: one long sum would lose digits.
     fn moments<T>(
         rows: &'k [T],
         columns: &'k mut [[T; BESIDE]],
@@ -206,14 +208,22 @@ wide_kernel! {
         beside(rows, columns);
         let count = T::of(columns.len() as f64);
         let (mut sums, mut squares) = ([T::ZERO; BESIDE], [T::ZERO; BESIDE]);
-        for column in columns.iter() {
-            sums.iter_mut().zip(column).for_each(|(sum, &x)| *sum += x);
+        for block in columns.chunks(BLOCK) {
+            let mut part = [T::ZERO; BESIDE];
+            for column in block {
+                part.iter_mut().zip(column).for_each(|(sum, &x)| *sum += x);
+            }
+            sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
         }
         means.iter_mut().zip(sums).for_each(|(mean, sum)| *mean = sum / count);
-        for column in columns.iter() {
-            for ((sum, &x), &mean) in squares.iter_mut().zip(column).zip(means.iter()) {
-                *sum += (x - mean) * (x - mean);
+        for block in columns.chunks(BLOCK) {
+            let mut part = [T::ZERO; BESIDE];
+            for column in block {
+                for ((sum, &x), &mean) in part.iter_mut().zip(column).zip(means.iter()) {
+                    *sum += (x - mean) * (x - mean);
+                }
             }
+            squares.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
         }
         for (inverse, sum) in inverses.iter_mut().zip(squares) {
             *inverse = T::ONE / (sum / count + T::of(NORM_EPSILON)).sqrt();

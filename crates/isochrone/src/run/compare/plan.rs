@@ -396,7 +396,7 @@ mod tests {
         }
         let configs = plan.jobs.iter().map(|job| job.config.clone());
         assert_eq!(configs.zip(folders(&plan)).collect::<Vec<_>>(), expected);
-        assert_eq!(expected[0].1, "pinwheel/cmd2-ddpg-bc/seed-7", "the preset's own extraction");
+        assert_eq!(expected[0].1, "pinwheel/cmd2-awr/seed-7", "the preset's own extraction");
         let quiet = request(&["cmd1"], Choice::Default, &["train.evaluate_every=0"]);
         let plan = Plan::new(&quiet, Path::new("out")).unwrap();
         assert!(plan.jobs.iter().all(|job| job.config.train.evaluate_every == 0));
