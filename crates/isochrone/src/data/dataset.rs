@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::store::{Column, Numbers, RowsOnDisk, Store};
+use super::store::{Numbers, RowsOnDisk, Store, StoredArray};
 use crate::error::{Error, Result};
 use crate::random::below;
 
@@ -273,7 +273,7 @@ impl Dataset {
     pub fn read_state(&self, row: usize) -> Result<Cow<'_, [f32]>> {
         match &self.store {
             Store::Memory(_) => Ok(Cow::Borrowed(self.state(row))),
-            Store::Disk(disk) => self.disk_row(disk, Column::States, row),
+            Store::Disk(disk) => self.disk_row(disk, StoredArray::States, row),
         }
     }
 
@@ -284,11 +284,16 @@ impl Dataset {
     pub fn read_action(&self, row: usize) -> Result<Cow<'_, [f32]>> {
         match &self.store {
             Store::Memory(_) => Ok(Cow::Borrowed(self.action(row))),
-            Store::Disk(disk) => self.disk_row(disk, Column::Actions, row),
+            Store::Disk(disk) => self.disk_row(disk, StoredArray::Actions, row),
         }
     }
 
-    fn disk_row(&self, disk: &RowsOnDisk, column: Column, row: usize) -> Result<Cow<'_, [f32]>> {
+    fn disk_row(
+        &self,
+        disk: &RowsOnDisk,
+        column: StoredArray,
+        row: usize,
+    ) -> Result<Cow<'_, [f32]>> {
         let trajectory = self.trajectory_of(row);
         let ahead = row - self.first_rows[trajectory] as usize;
         disk.row(column, trajectory, ahead).map(Cow::Owned)
@@ -301,7 +306,7 @@ impl Dataset {
     pub fn each_states(&self, mut take: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
         match &self.store {
             Store::Memory(numbers) => take(&numbers.states),
-            Store::Disk(disk) => disk.each(Column::States, self.lengths(), &mut take),
+            Store::Disk(disk) => disk.each(StoredArray::States, self.lengths(), &mut take),
         }
     }
 
@@ -312,7 +317,7 @@ impl Dataset {
     pub fn each_actions(&self, mut take: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
         match &self.store {
             Store::Memory(numbers) => take(&numbers.actions),
-            Store::Disk(disk) => disk.each(Column::Actions, self.lengths(), &mut take),
+            Store::Disk(disk) => disk.each(StoredArray::Actions, self.lengths(), &mut take),
         }
     }
 

@@ -58,16 +58,16 @@ pub(super) struct PlacedRows {
 
 /// Which array of a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Column {
+pub(super) enum StoredArray {
     States,
     Actions,
 }
 
 impl PlacedRows {
-    fn place(&self, column: Column) -> &ArrayPlace {
+    fn place(&self, column: StoredArray) -> &ArrayPlace {
         match column {
-            Column::States => &self.states,
-            Column::Actions => &self.actions,
+            StoredArray::States => &self.states,
+            StoredArray::Actions => &self.actions,
         }
     }
 }
@@ -251,7 +251,12 @@ impl RowsOnDisk {
     }
 
     /// One row of an array: row `ahead` of trajectory `trajectory`.
-    pub(super) fn row(&self, column: Column, trajectory: usize, ahead: usize) -> Result<Vec<f32>> {
+    pub(super) fn row(
+        &self,
+        column: StoredArray,
+        trajectory: usize,
+        ahead: usize,
+    ) -> Result<Vec<f32>> {
         let origin = self.origins[trajectory];
         let rows = &self.files[origin.file as usize];
         let place = rows.place(column);
@@ -266,7 +271,7 @@ impl RowsOnDisk {
     /// holds the rows of each.
     pub(super) fn each(
         &self,
-        column: Column,
+        column: StoredArray,
         lengths: impl Iterator<Item = usize>,
         take: &mut dyn FnMut(&[f32]) -> Result<()>,
     ) -> Result<()> {

@@ -3,7 +3,9 @@
 //! A node of the graph stands for all recorded states nearest to it. Where nodes lie far apart, as in
 //! many dimensions, a trajectory may pass from near one to near another in a single step although the
 //! two lie many steps apart. Lengths are counted in typical steps, the median length of recorded
-//! steps that move, in the coordinates that the nodes cover, each scaled to deviation 1.
+//! steps that move, in the coordinates that the nodes cover, each scaled to deviation 1. Where some
+//! coordinates change much from row to row, such as velocities, they would hide a leap of the others:
+//! each is measured by its own long changes too, and the longest measure counts.
 
 use serde::Serialize;
 
@@ -14,6 +16,8 @@ use crate::error::Result;
 
 /// Typical steps per recorded step above which two states are too far apart.
 const APART: f32 = 4.0;
+/// A change of one coordinate is long if at most this share of the recorded ones is longer.
+const LONG_SHARE: f32 = 0.1;
 /// A move that was itself recorded over this share of its length does not jump.
 const RECORDED_SHARE: f32 = 0.5;
 /// Typical spacings from the data beyond which an end of a path is far off them.
@@ -56,9 +60,8 @@ impl Doubts {
         let dataset = &*dataset.in_memory()?;
         let scaling = Normalization::fit(dataset, Scaling::Standard)?;
         let place = |state: &[f32]| counted(&scaling, places, state).collect::<Vec<f32>>();
-        let gap = |one: &[f32], other: &[f32]| squared_gap(&place(one), &place(other)).sqrt();
-        let Some(typical) = typical_step(dataset, gap) else { return Ok(doubts) };
-        let apart = |one: &[f32], other: &[f32]| gap(one, other) / typical;
+        let Some(ruler) = Ruler::new(dataset, place) else { return Ok(doubts) };
+        let apart = |one: &[f32], other: &[f32]| ruler.apart(&place(one), &place(other));
         let too_far = |at: usize, typical_steps: f32, recorded: usize| {
             let far = typical_steps > APART * recorded.max(1) as f32;
             far.then_some(Gap { at, typical_steps, recorded })
@@ -90,13 +93,46 @@ impl Doubts {
     }
 }
 
-/// The median length of recorded steps that move; `None` if nothing does.
-fn typical_step(dataset: &Dataset, gap: impl Fn(&[f32], &[f32]) -> f32) -> Option<f32> {
-    let starts = (0..dataset.rows()).filter(|&row| dataset.last_row(row) != row);
-    let lengths = starts.map(|row| gap(dataset.state(row), dataset.state(row + 1)));
-    let mut lengths: Vec<f32> = lengths.filter(|&length| length > 0.0).collect();
-    let middle = lengths.len() / 2;
-    (!lengths.is_empty()).then(|| *lengths.select_nth_unstable_by(middle, f32::total_cmp).1)
+/// Measures how many typical steps apart two places are.
+struct Ruler {
+    /// The median length of recorded steps that move.
+    typical: f32,
+    /// A long recorded change of each coordinate; 0 if it hardly ever changes.
+    long: Vec<f32>,
+}
+
+impl Ruler {
+    /// The ruler of a recording; `None` if nothing moves.
+    fn new(dataset: &Dataset, place: impl Fn(&[f32]) -> Vec<f32>) -> Option<Self> {
+        let starts = (0..dataset.rows()).filter(|&row| dataset.last_row(row) != row);
+        let (mut lengths, mut changes) = (Vec::new(), Vec::new());
+        for row in starts {
+            let [one, other] = [row, row + 1].map(|row| place(dataset.state(row)));
+            let length = squared_gap(&one, &other).sqrt();
+            if length > 0.0 {
+                lengths.push(length);
+                changes.resize_with(one.len(), Vec::new);
+                let each = changes.iter_mut().zip(one.iter().zip(&other));
+                each.for_each(|(changes, (one, other))| changes.push((one - other).abs()));
+            }
+        }
+        let count = lengths.len();
+        let at = |values: &mut Vec<f32>, place: usize| {
+            *values.select_nth_unstable_by(place.min(count - 1), f32::total_cmp).1
+        };
+        let long = ((1.0 - LONG_SHARE) * count as f32) as usize;
+        (count > 0).then(|| Self {
+            typical: at(&mut lengths, count / 2),
+            long: changes.iter_mut().map(|changes| at(changes, long)).collect(),
+        })
+    }
+
+    /// The typical steps between two places.
+    fn apart(&self, one: &[f32], other: &[f32]) -> f32 {
+        let each = one.iter().zip(other).zip(&self.long).filter(|(_, long)| **long > 0.0);
+        let each = each.map(|((one, other), long)| (one - other).abs() / long);
+        each.fold(squared_gap(one, other).sqrt() / self.typical, f32::max)
+    }
 }
 
 #[cfg(test)]
@@ -125,6 +161,15 @@ mod tests {
     fn walks(count: usize) -> Dataset {
         let walk = |at: usize| (0..81).map(|x| [0.1 * x as f32, 0.01 * at as f32]).collect();
         dataset(&(0..count).map(walk).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_leap_is_measured_in_its_own_coordinate() {
+        // The second coordinate swings widely in every row, the first moves slowly.
+        let walk = (0..81).map(|row| [0.1 * row as f32, [-5.0, 5.0][row % 2]]).collect();
+        let ruler = Ruler::new(&dataset(&[walk]), <[f32]>::to_vec).unwrap();
+        assert!((ruler.apart(&[0.0, 5.0], &[0.1, -5.0]) - 1.0).abs() < 0.01);
+        assert!((ruler.apart(&[0.0, 5.0], &[4.0, 5.0]) - 40.0).abs() < 0.1);
     }
 
     #[test]
