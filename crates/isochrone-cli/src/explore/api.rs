@@ -7,7 +7,9 @@ use isochrone::{Error, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::asked::{Acts, Ends, Episodes, Exact, OfRun, Pairs, named, number, read, rows, whole};
+use super::asked::{
+    Acts, Ends, Episodes, ExactGoal, OfRun, Pairs, named, number, read, rows, whole,
+};
 use super::desk::{Clerk, Unanswered};
 use super::http::Answer;
 use super::loaded::Loaded;
@@ -192,7 +194,7 @@ impl Api {
         })
     }
 
-    fn exact(&self, asked: Exact) -> Said {
+    fn exact(&self, asked: ExactGoal) -> Said {
         let loaded = self.loaded(asked.run)?;
         whole("goal", &asked.goal, loaded.opened.model.shape().state_size)?;
         ask(&loaded, move |clerk| exact(clerk, asked.axes, &asked.goal))

@@ -45,7 +45,7 @@ fn graph() -> Planner {
 /// A question for the exact steps of a map.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Exact {
+pub struct ExactGoal {
     #[serde(default)]
     pub run: usize,
     pub goal: Vec<f32>,

@@ -100,7 +100,7 @@ fn accuracy_stands_beside_success_and_on_a_page_of_its_own() {
 
 /// Copies what is reported of the whole comparison.
 fn bring_tables(out: &Path) {
-    for name in ["cmd1-ddpg-bc", "cmd2-ddpg-bc"] {
+    for name in ["cmd1-ddpg-bc", "cmd2-awr"] {
         for seed in ["seed-0", "seed-1"] {
             let run = Path::new("pinwheel").join(name).join(seed);
             std::fs::create_dir_all(out.join(&run)).unwrap();
@@ -117,7 +117,7 @@ fn runs_of_several_machines_in_one_folder_are_told_apart() {
     let out = FOLDER.path().join("machines");
     bring_tables(&out);
     let other = "version = \"0.1.0\"\ncommit = \"abc\"\nthreads = 7\ndevice = \"NVIDIA H200\"\n";
-    std::fs::write(out.join("pinwheel/cmd2-ddpg-bc/seed-1/provenance.toml"), other).unwrap();
+    std::fs::write(out.join("pinwheel/cmd2-awr/seed-1/provenance.toml"), other).unwrap();
     let text = page(&out, &out.join("page.md"), &[]);
     let wanted = [
         concat!("- 3 runs by isochrone ", env!("CARGO_PKG_VERSION")),
@@ -195,7 +195,7 @@ fn killed_midway_and_repeated_it_ends_with_the_same_bytes() {
         let folder = out.join("pinwheel").join(run).join("checkpoints");
         std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
     };
-    for run in ["cmd1-ddpg-bc/seed-0", "cmd2-ddpg-bc/seed-1"] {
+    for run in ["cmd1-ddpg-bc/seed-0", "cmd2-awr/seed-1"] {
         let mut child = compare(&out, &["--control", "graph"]).spawn().unwrap();
         let since = Instant::now();
         while !checkpoint(run) && child.try_wait().unwrap().is_none() {
@@ -214,7 +214,7 @@ fn killed_midway_and_repeated_it_ends_with_the_same_bytes() {
         assert_eq!(read(&out, name), read(&WHOLE, name), "{name}");
     }
     for name in ["model.safetensors", "metrics.csv", "evaluation.csv", "planner.csv"] {
-        let run = Path::new("pinwheel/cmd2-ddpg-bc/seed-1").join(name);
+        let run = Path::new("pinwheel/cmd2-awr/seed-1").join(name);
         let bytes = |out: &Path| std::fs::read(out.join(&run)).unwrap();
         assert_eq!(bytes(&out), bytes(&WHOLE), "{name}");
     }
@@ -231,7 +231,7 @@ fn a_run_of_a_comparison_has_the_bits_of_a_single_one() {
     }
     command.arg("--out").arg(&single);
     said(command, 0);
-    let compared = WHOLE.join("pinwheel/cmd2-ddpg-bc/seed-1");
+    let compared = WHOLE.join("pinwheel/cmd2-awr/seed-1");
     for name in ["config.toml", "model.safetensors", "metrics.csv", "evaluation.csv"] {
         let bytes = |folder: &Path| std::fs::read(folder.join(name)).unwrap();
         assert_eq!(bytes(&single), bytes(&compared), "{name}");
@@ -400,7 +400,7 @@ fn what_cannot_be_compared_is_refused_before_any_training() {
 fn a_report_of_a_run_that_lost_an_evaluation_is_refused_and_nothing_is_written() {
     let out = FOLDER.path().join("lost");
     bring_tables(&out);
-    let table = out.join("pinwheel/cmd2-ddpg-bc/seed-1/evaluation.csv");
+    let table = out.join("pinwheel/cmd2-awr/seed-1/evaluation.csv");
     let text = std::fs::read_to_string(&table).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");

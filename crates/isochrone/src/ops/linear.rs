@@ -7,7 +7,7 @@ mod kernels;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BESIDE, beside};
+use super::BESIDE;
 use crate::engine::{
     Backward, Forward, Kernels, Operation, Parameter, Product, Program, Scalar, Side, Stage,
     Threads, Value, multiply, wide_kernel,
@@ -39,8 +39,6 @@ pub enum Norm {
 
 /// Added to the variance of a row before its root.
 const NORM_EPSILON: f64 = 1e-6;
-/// Outputs of a row whose sum is added to those of the others.
-const BLOCK: usize = 16;
 
 /// The shape of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,9 +79,11 @@ impl Linear {
         multiply(threads, shape, left, right, T::ZERO, output, |_, rows| {
             activate_sums(rows, weights.bias, self.activation);
             if let Some((gain, shift)) = weights.gain {
-                each_with_moments(rows, self.outputs, |_, row, (mean, inverse)| {
-                    normalize(row, mean, inverse, gain, shift);
-                });
+                for row in rows.chunks_exact_mut(self.outputs) {
+                    let mut found = (T::ZERO, T::ZERO);
+                    moments(row, &mut found);
+                    normalize(row, found.0, found.1, gain, shift);
+                }
             }
         });
     }
@@ -180,55 +180,29 @@ fn slope<T: Scalar>(activation: Activation, z: T) -> T {
     }
 }
 
-/// Calls `work` with every row, its index, its mean and the inverse of its deviation.
-fn each_with_moments<T: Scalar>(
-    rows: &mut [T],
-    width: usize,
-    mut work: impl FnMut(usize, &mut [T], (T, T)),
-) {
-    let mut columns = vec![[T::ZERO; BESIDE]; width];
-    for (part, rows) in rows.chunks_mut(BESIDE * width).enumerate() {
-        let (mut means, mut inverses) = ([T::ZERO; BESIDE], [T::ZERO; BESIDE]);
-        moments(rows, &mut columns, &mut means, &mut inverses);
-        for (at, row) in rows.chunks_exact_mut(width).enumerate() {
-            work(part * BESIDE + at, row, (means[at], inverses[at]));
-        }
+wide_kernel! {
+    /// The mean of a row and the inverse of its deviation.
+    fn moments<T>(row: &'k [T], found: &'k mut (T, T)) {
+        let count = T::of(row.len() as f64);
+        let mean = sum_in_lanes(row, |x| x) / count;
+        let variance = sum_in_lanes(row, |x| (x - mean) * (x - mean)) / count;
+        *found = (mean, T::ONE / (variance + T::of(NORM_EPSILON)).sqrt());
     }
 }
 
-wide_kernel! {
-    /// The means of up to 16 rows and the inverses of their deviations. Each row is summed in its
-    /// own order, side by side with the others, and in blocks: one long sum would lose digits.
-    fn moments<T>(
-        rows: &'k [T],
-        columns: &'k mut [[T; BESIDE]],
-        means: &'k mut [T; BESIDE],
-        inverses: &'k mut [T; BESIDE],
-    ) {
-        beside(rows, columns);
-        let count = T::of(columns.len() as f64);
-        let (mut sums, mut squares) = ([T::ZERO; BESIDE], [T::ZERO; BESIDE]);
-        for block in columns.chunks(BLOCK) {
-            let mut part = [T::ZERO; BESIDE];
-            for column in block {
-                part.iter_mut().zip(column).for_each(|(sum, &x)| *sum += x);
-            }
-            sums.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
-        }
-        means.iter_mut().zip(sums).for_each(|(mean, sum)| *mean = sum / count);
-        for block in columns.chunks(BLOCK) {
-            let mut part = [T::ZERO; BESIDE];
-            for column in block {
-                for ((sum, &x), &mean) in part.iter_mut().zip(column).zip(means.iter()) {
-                    *sum += (x - mean) * (x - mean);
-                }
-            }
-            squares.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
-        }
-        for (inverse, sum) in inverses.iter_mut().zip(squares) {
-            *inverse = T::ONE / (sum / count + T::of(NORM_EPSILON)).sqrt();
-        }
+/// The sum of what `of` makes of a row, added up in lanes first: one long sum would lose digits.
+#[inline(always)]
+fn sum_in_lanes<T: Scalar>(row: &[T], of: impl Fn(T) -> T) -> T {
+    let mut lanes = [T::ZERO; BESIDE];
+    let blocks = row.chunks_exact(BESIDE);
+    let rest = blocks.remainder();
+    for block in blocks {
+        lanes.iter_mut().zip(block).for_each(|(lane, &x)| *lane += of(x));
     }
+    lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane += of(x));
+    let mut sum = T::ZERO;
+    lanes.into_iter().for_each(|lane| sum += lane);
+    sum
 }
 
 wide_kernel! {
@@ -266,14 +240,20 @@ impl Layer {
             |part, output, centred, inverses| {
                 output.copy_from_slice(&sums[part * ROWS * outputs..][..output.len()]);
                 activate(output, activation);
-                each_with_moments(output, outputs, |at, row, (mean, inverse)| {
-                    inverses[at] = inverse;
-                    let centred = &mut centred[at * outputs..][..outputs];
+                for ((row, centred), inverse) in output
+                    .chunks_exact_mut(outputs)
+                    .zip(centred.chunks_exact_mut(outputs))
+                    .zip(inverses)
+                {
+                    let mut found = (T::ZERO, T::ZERO);
+                    moments(row, &mut found);
+                    let mean;
+                    (mean, *inverse) = found;
                     for (centred, &x) in centred.iter_mut().zip(&*row) {
-                        *centred = (x - mean) * inverse;
+                        *centred = (x - mean) * *inverse;
                     }
-                    normalize(row, mean, inverse, gain, shift);
-                });
+                    normalize(row, mean, *inverse, gain, shift);
+                }
             },
         );
     }

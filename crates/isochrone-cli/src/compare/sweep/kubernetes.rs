@@ -16,7 +16,7 @@ const VOLUME: &str = "runs";
 
 /// Flags of this engine.
 #[derive(Clone, clap::Args)]
-pub struct Flags {
+pub struct KubernetesFlags {
     /// Kubernetes: the image, which has the command `isochrone`
     #[arg(long, value_name = "IMAGE", requires = "engine")]
     image: Option<String>,
@@ -38,11 +38,11 @@ pub struct Flags {
 /// Runs processes in pods.
 pub struct Kubernetes {
     resources: Resources,
-    flags: Flags,
+    flags: KubernetesFlags,
 }
 
 impl Kubernetes {
-    pub fn new(resources: Resources, flags: &Flags, out: &Path) -> Result<Self> {
+    pub fn new(resources: Resources, flags: &KubernetesFlags, out: &Path) -> Result<Self> {
         check(&resources, flags, out)?;
         if asked("kubectl", &["version", "--client"]).is_none() {
             return Err(Error::input("there is no `kubectl` here")
@@ -73,8 +73,8 @@ fn is_over(conditions: &str) -> bool {
 }
 
 /// Refuses flags that are missing and names that Kubernetes would refuse.
-fn check(resources: &Resources, flags: &Flags, out: &Path) -> Result<()> {
-    let Flags { image, claim, mount, namespace, .. } = flags;
+fn check(resources: &Resources, flags: &KubernetesFlags, out: &Path) -> Result<()> {
+    let KubernetesFlags { image, claim, mount, namespace, .. } = flags;
     for (flag, found) in [("--image", image), ("--claim", claim)] {
         if found.is_none() {
             return Err(Error::input(format!("`--engine kubernetes` needs `{flag}`"))
@@ -154,7 +154,7 @@ impl Engine for Kubernetes {
 }
 
 /// The manifest of the job, as JSON.
-pub fn manifest(sweep: &Sweep, resources: &Resources, flags: &Flags) -> Result<String> {
+pub fn manifest(sweep: &Sweep, resources: &Resources, flags: &KubernetesFlags) -> Result<String> {
     check(resources, flags, &sweep.out)?;
     let count = sweep.runs.len();
     let mut taken = json!({ "cpu": resources.cpus.to_string() });

@@ -73,11 +73,11 @@ pub struct Engines {
     #[arg(long, value_name = "NAME", requires = "engine")]
     job_name: Option<String>,
     #[command(flatten)]
-    slurm: slurm::Flags,
+    slurm: slurm::SlurmFlags,
     #[command(flatten)]
-    kubernetes: kubernetes::Flags,
+    kubernetes: kubernetes::KubernetesFlags,
     #[command(flatten)]
-    ray: ray::Flags,
+    ray: ray::RayFlags,
 }
 
 impl Engines {

@@ -16,7 +16,7 @@ const DRIVER: &str = include_str!("driver.py");
 
 /// Flags of this engine.
 #[derive(clap::Args)]
-pub struct Flags {
+pub struct RayFlags {
     /// The Python that has Ray; RAY_ADDRESS names the cluster, without it one is started here
     #[arg(long, value_name = "PYTHON", default_value = "python3", requires = "engine")]
     python: String,
@@ -31,7 +31,7 @@ pub struct Ray {
 }
 
 impl Ray {
-    pub fn new(resources: Resources, flags: &Flags) -> Result<Self> {
+    pub fn new(resources: Resources, flags: &RayFlags) -> Result<Self> {
         let python = flags.python.clone();
         if asked(&python, &["-c", "import ray"]).is_none() {
             return Err(Error::input(format!("`{python}` has no Ray"))

@@ -21,7 +21,7 @@ const JOBS: &str = "slurm.jobs";
 
 /// Flags of this engine.
 #[derive(Clone, clap::Args)]
-pub struct Flags {
+pub struct SlurmFlags {
     /// Slurm: the partition [default: that of the cluster]
     #[arg(long, value_name = "NAME", requires = "engine")]
     partition: Option<String>,
@@ -34,13 +34,13 @@ pub struct Flags {
 /// Runs processes as tasks of job arrays.
 pub struct Slurm {
     resources: Resources,
-    flags: Flags,
+    flags: SlurmFlags,
     /// The numbers of the arrays.
     jobs: Vec<String>,
 }
 
 impl Slurm {
-    pub fn new(resources: Resources, flags: &Flags) -> Result<Self> {
+    pub fn new(resources: Resources, flags: &SlurmFlags) -> Result<Self> {
         if asked("sbatch", &["--version"]).is_none() {
             return Err(Error::input("there is no `sbatch` here")
                 .hint("submit from a node of the cluster, or see the file with `--dry-run`"));
@@ -152,7 +152,7 @@ fn ranges(numbers: &[usize]) -> String {
 }
 
 /// The batch file; its argument is the number of the array's first run.
-pub fn script(sweep: &Sweep, resources: &Resources, flags: &Flags) -> String {
+pub fn script(sweep: &Sweep, resources: &Resources, flags: &SlurmFlags) -> String {
     let Resources { cpus, gpus, memory, retries, name } = resources;
     let mut options = vec![
         format!("--job-name={name}"),
