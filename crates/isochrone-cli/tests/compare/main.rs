@@ -245,7 +245,9 @@ fn a_run_of_a_comparison_has_the_bits_of_a_single_one() {
         command.args(["evaluate", "--json", "--no-pictures", "--control", control]).arg(&single);
         let found: Value = serde_json::from_str(&said(command, 0)[0]).unwrap();
         let rate = found["success"]["overall"]["rate"].as_f64().unwrap();
-        assert_eq!(run[column].parse::<f64>().unwrap(), rate, "{control}");
+        // JSON's reader may miss the last bit of a number.
+        let told: f64 = run[column].parse().unwrap();
+        assert!((told - rate).abs() < 1e-12, "{control}: {told} and {rate}");
     }
 }
 
