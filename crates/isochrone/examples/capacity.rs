@@ -27,7 +27,7 @@ use isochrone::{Dataset, Error, Result, RunConfig};
 use rayon::prelude::*;
 
 /// Updates of a fit, where no other number is asked for.
-const UPDATES: u64 = 6_000;
+const UPDATES: u64 = 16_000;
 /// Pairs of an update.
 const PAIRS: usize = 512;
 /// Recorded rows whose exact distances are fitted as goals.

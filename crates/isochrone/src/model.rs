@@ -5,6 +5,7 @@
 //! triangle inequality is exact and d(s, s) = 0. Nats inside, steps outside: steps = d / ln(1/γ).
 
 mod blocks;
+mod distinct;
 mod reference;
 mod shape;
 
@@ -14,6 +15,7 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use self::blocks::{BLOCK, in_blocks};
+use self::distinct::Distinct;
 use self::reference::ReferenceStates;
 pub use self::shape::ModelShape;
 use self::shape::STORED_ACTIONS;
@@ -31,6 +33,9 @@ const DIRECTIONS: &str = "features.directions";
 
 /// Pairs that one thread measures at a time.
 const PAIRS: usize = 1 << 16;
+
+/// Pairs among which repeated states are looked for, to be embedded once.
+const PORTION: usize = 1 << 16;
 
 /// What was learned, as an algorithm hands it over: shapes and flat parameters.
 #[derive(Debug, Clone)]
@@ -350,8 +355,34 @@ impl Model {
     /// distance.
     pub fn steps(&self, from: &[f32], to: &[f32]) -> Result<Vec<f32>> {
         self.need_distance()?;
-        let blocks = self.ask("states", from, to, |from, to| self.steps_of(from, to))?;
-        Ok(blocks.concat())
+        let portions = self.in_portions(from, to, |from, to| match self.repeated(from, to) {
+            Some(distinct) => self.steps_of_distinct(&distinct),
+            None => Ok(self.ask("states", from, to, |from, to| self.steps_of(from, to))?.concat()),
+        })?;
+        Ok(portions.concat())
+    }
+
+    /// What `answer` says of portions of states and their goals, or of the one goal.
+    fn in_portions<R>(
+        &self,
+        from: &[f32],
+        to: &[f32],
+        answer: impl Fn(&[f32], &[f32]) -> Result<R>,
+    ) -> Result<Vec<R>> {
+        let size = self.shape.state_size;
+        let (rows, goals) = (Self::rows("states", from, size)?, Self::rows("goals", to, size)?);
+        Self::matched(rows, goals)?;
+        let portion = |start: usize| {
+            let part = start * size..(start + PORTION).min(rows) * size;
+            let to = if goals == rows { &to[part.clone()] } else { to };
+            answer(&from[part], to)
+        };
+        (0..rows).step_by(PORTION).map(portion).collect()
+    }
+
+    /// The distinct states of corresponding rows, if enough of them repeat.
+    fn repeated(&self, from: &[f32], to: &[f32]) -> Option<Distinct> {
+        if from.len() == to.len() { Distinct::of(from, to, self.shape.state_size) } else { None }
     }
 
     /// The steps between what networks see of corresponding states, or to the one goal.
@@ -359,6 +390,12 @@ impl Model {
         let width = self.shape.normalization.width();
         let embed = |seen: &[f32]| self.embed_seen(seen.len() / width, seen);
         let nats = self.between(&embed(from), &embed(to))?;
+        Ok(nats.into_iter().map(|d| self.in_steps(d)).collect())
+    }
+
+    /// The steps of pairs whose states repeat, each of which is embedded once.
+    fn steps_of_distinct(&self, distinct: &Distinct) -> Result<Vec<f32>> {
+        let nats = self.of_pairs(&self.embed(&distinct.states)?, &distinct.pairs);
         Ok(nats.into_iter().map(|d| self.in_steps(d)).collect())
     }
 
@@ -370,10 +407,17 @@ impl Model {
     pub fn steps_and_actions(&self, from: &[f32], to: &[f32]) -> Result<(Vec<f32>, Vec<f32>)> {
         self.need_distance()?;
         self.need_policy()?;
-        let blocks = self.ask("states", from, to, |from, to| {
-            Ok((self.steps_of(from, to)?, self.actions_of(from, to)))
+        let portions = self.in_portions(from, to, |from, to| {
+            if let Some(distinct) = self.repeated(from, to) {
+                return Ok((self.steps_of_distinct(&distinct)?, self.act(from, to)?));
+            }
+            let blocks = self.ask("states", from, to, |from, to| {
+                Ok((self.steps_of(from, to)?, self.actions_of(from, to)))
+            })?;
+            let (steps, actions): (Vec<_>, Vec<_>) = blocks.into_iter().unzip();
+            Ok((steps.concat(), actions.concat()))
         })?;
-        let (steps, actions): (Vec<_>, Vec<_>) = blocks.into_iter().unzip();
+        let (steps, actions): (Vec<_>, Vec<_>) = portions.into_iter().unzip();
         Ok((steps.concat(), actions.concat()))
     }
 
