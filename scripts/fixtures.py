@@ -73,6 +73,19 @@ def claims():
         episode.create_dataset("actions", data=np.zeros((2, 2), np.float32))
 
 
+def elsewhere():
+    """Files whose observations are in another file: by a link, and by bytes stored outside."""
+    rows = np.zeros((4, 2), np.float32)
+    ends = np.array([0, 1, 0, 1], np.uint8)
+    with h5py.File(TARGET / "elsewhere-link.hdf5", "w", libver="latest") as file:
+        file["observations"] = h5py.ExternalLink("secret.hdf5", "/observations")
+        file.create_dataset("timeouts", data=ends)
+    with h5py.File(TARGET / "elsewhere-storage.hdf5", "w", libver="latest") as file:
+        storage = [("secret.bin", 0, rows.nbytes)]
+        file.create_dataset("observations", shape=rows.shape, dtype="f4", external=storage)
+        file.create_dataset("timeouts", data=ends)
+
+
 def space(kind, **more):
     return {"type": kind, **more}
 
@@ -162,6 +175,7 @@ def ogbench(source):
 
 d4rl()
 claims()
+elsewhere()
 minari()
 lerobot()
 if len(sys.argv) > 1:

@@ -507,5 +507,6 @@ mod tests {
             }
             text[bit / 8] ^= 1 << (bit % 8);
         }
+        println!("figures: {} cuts and flips of a table, 0 panics", 9 * text.len());
     }
 }

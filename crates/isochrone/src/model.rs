@@ -591,6 +591,25 @@ impl Model {
         shape
             .check_lengths(distance.as_deref(), &actions, policy.as_deref())
             .map_err(|what| foreign(&what))?;
-        Ok((Self::assemble(shape, distance, actions, policy, reference), snapshot.facts))
+        let model = Self::assemble(shape, distance, actions, policy, reference);
+        model.check_answers().map_err(|what| foreign(&what))?;
+        Ok((model, snapshot.facts))
+    }
+
+    /// Refuses networks whose numbers overflow between data states.
+    fn check_answers(&self) -> std::result::Result<(), String> {
+        /// Data states that are tried.
+        const TRIED: usize = 64;
+        let from = self.reference.recorded(TRIED);
+        let mut to = from.clone();
+        to.rotate_left(self.shape.state_size);
+        for (name, answers) in
+            [("distance", self.steps(&from, &to)), ("policy", self.act(&from, &to))]
+        {
+            if answers.is_ok_and(|values| values.iter().any(|value| value.is_nan())) {
+                return Err(format!("`{name}` answers `NaN` between data states"));
+            }
+        }
+        Ok(())
     }
 }

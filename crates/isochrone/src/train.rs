@@ -127,12 +127,13 @@ impl<'d> Trainer<'d> {
             farthest: teacher.as_ref().map(Teacher::farthest),
         };
         let learner = algorithm.fitted(dataset)?.build(problem, &mut parameters)?;
-        check_memory("the parameters of the networks", parameters.bytes())?;
         let parameters_bytes = parameters.bytes();
+        let saved = parameters_bytes / COPIES_TRAINED * COPIES_SAVED;
+        check_memory("the parameters of the networks", saved)?;
         let mut program = Program::new(parameters, settings.batch_size, state_size, action_size);
         learner.declare(&mut program);
         if hardware.gpu.is_none() {
-            let bytes = parameters_bytes.saturating_add(program.bytes());
+            let bytes = parameters_bytes.saturating_add(saved).saturating_add(program.bytes());
             check_memory("the networks and a batch of their values", bytes)?;
         }
         let layout = program.layout().clone();
@@ -326,6 +327,11 @@ impl<'d> Trainer<'d> {
         Model::new(learned, &self.data.training, normalization, self.discount, self.seed)
     }
 }
+
+/// Copies of the parameters that are trained: values, gradients and two moments.
+const COPIES_TRAINED: u64 = 4;
+/// Copies that a save takes beside them: all but the gradients, as numbers and as the file's bytes.
+const COPIES_SAVED: u64 = 6;
 
 /// Refuses what the memory has no room for, before it is asked for.
 fn check_memory(what: &str, bytes: u64) -> Result<()> {

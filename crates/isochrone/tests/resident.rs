@@ -58,4 +58,7 @@ fn a_file_many_times_larger_than_its_memory_trains_within_it() {
     source.dataset.in_memory().unwrap();
     look();
     assert!(most < memory + BESIDE, "{most} bytes beside a file of {size}");
+    let megabytes = |bytes: usize| bytes as f64 / 1e6;
+    let [size, memory, most] = [size, memory, most].map(megabytes);
+    println!("figures: a file of {size:.1} MB with {memory:.1} MB for data: {most:.1} MB taken");
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use isochrone::checkpoint::{Snapshot, load, save};
 use isochrone::data::Dataset;
 use isochrone::model::Model;
+use isochrone::random::{Draws, Purpose, Stream};
 use isochrone::run::Run;
 
 /// Writes the model of a short run of `algorithm` on a line.
@@ -98,4 +99,94 @@ fn reference_states_are_whole_rows_of_the_state_size() {
         });
         assert!(error.contains(name), "{name}: {error}");
     }
+}
+
+/// Values that some file might hold.
+const NUMBERS: [&str; 12] = [
+    "0",
+    "-1",
+    "1",
+    "2",
+    "0.5",
+    "1e-320",
+    "1e38",
+    "-1e38",
+    "1e300",
+    "18446744073709551615",
+    "null",
+    "[]",
+];
+
+/// A change that the checksum, made anew, does not show: a number of the shape, or a tensor's values,
+/// sizes or name.
+fn damage(snapshot: &mut Snapshot, draws: &mut Draws) {
+    let mut below = |count: usize| draws.below(count as u32) as usize;
+    if below(2) == 0 {
+        let shape = snapshot.facts.get_mut("shape").unwrap();
+        let is_digit = |at: usize| shape.as_bytes()[at].is_ascii_digit();
+        let starts = (1..shape.len()).filter(|&at| is_digit(at) && !is_digit(at - 1));
+        let starts: Vec<usize> = starts.collect();
+        let start = starts[below(starts.len())];
+        let end = start + shape[start..].find(|letter: char| !letter.is_ascii_digit()).unwrap();
+        shape.replace_range(start..end, NUMBERS[below(NUMBERS.len())]);
+        return;
+    }
+    let at = below(snapshot.tensors.len());
+    let kind = below(6);
+    let (name, sizes, values) = &mut snapshot.tensors[at];
+    match kind {
+        0 => values.fill([0.0, 1e38, -1e38, 1e-38][below(4)]),
+        1 if !values.is_empty() => {
+            let place = below(values.len());
+            values[place] = [0.0, -1.0, 1e38, -1e38][below(4)];
+        }
+        2 => {
+            values.truncate(below(values.len().max(1)));
+            *sizes = vec![values.len()];
+        }
+        3 => {
+            values.extend([0.5; 3]);
+            *sizes = vec![values.len()];
+        }
+        4 => name.push('x'),
+        _ => drop(snapshot.tensors.remove(at)),
+    }
+}
+
+#[test]
+fn a_sealed_model_with_any_damage_is_refused_or_answers_in_numbers() {
+    const EACH: u32 = 100;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let (mut tried, mut loaded) = (0, 0);
+    for algorithm in ["atlas", "cmd1", "qrl", "crl", "gcivl", "hiql"] {
+        let sound = trained(algorithm, &path);
+        let stream = Stream::new(u64::from(algorithm.as_bytes()[0]), Purpose(904));
+        for index in 0..EACH {
+            let mut changed = sound.clone();
+            damage(&mut changed, &mut stream.draws(0, index));
+            if save(&path, &changed).is_err() {
+                continue;
+            }
+            tried += 1;
+            let model = match Model::load(&path) {
+                Err(error) => {
+                    assert_eq!(error.exit_code(), 2, "{algorithm} {index}: {error}");
+                    continue;
+                }
+                Ok(model) => model,
+            };
+            loaded += 1;
+            let (from, to) = ([0.1, 0.5, 7.0], [0.9, 0.5, 1.0]);
+            let answers = [model.steps(&from, &to), model.act(&from, &to), model.novelty(&from)];
+            for values in answers.into_iter().flatten() {
+                assert!(
+                    values.iter().all(|value| !value.is_nan()),
+                    "{algorithm} {index}: {values:?}"
+                );
+            }
+        }
+    }
+    assert!(tried >= 250 && loaded > 20, "{tried} were tried, {loaded} loaded");
+    println!("figures: {tried} sealed hostile models, {loaded} of them possible, 0 panics, 0 NaN");
 }

@@ -1,5 +1,8 @@
 //! `--max-memory`: whatever a command would hold beyond it is refused with exit code 5, or stays on disk.
 
+#[cfg(target_os = "linux")]
+use std::{process::Stdio, time::Duration};
+
 use crate::bench::{Bench, assert_names, said};
 
 /// The error with which a command is refused, after what it notes about its data.
@@ -73,4 +76,69 @@ fn a_graph_of_too_many_nodes_is_refused_and_a_limit_that_suffices_changes_nothin
     let output = bench.command(&words).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("write it as `4 GiB`"), "{}", said(&output));
+}
+
+/// The exit code of a command, and the most bytes that it held in memory.
+#[cfg(target_os = "linux")]
+fn measured(bench: &Bench, words: &[&str]) -> (i32, u64) {
+    let mut child =
+        bench.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    loop {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes =
+            line.map(|line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap());
+        most = most.max(1024 * kilobytes.unwrap_or(0));
+        if let Some(ended) = child.try_wait().unwrap() {
+            return (ended.code().unwrap(), most);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_takes_at_most_a_fifth_more_than_the_least_limit_that_admits_it() {
+    /// What a process takes before it plans anything.
+    const BARE: u64 = 20 << 20;
+    let bench = Bench::new();
+    let train = ["train", "pinwheel", "--algorithm", "cmd1", "--set", "train.steps=1"];
+    let train =
+        [&train[..], &["--set", "evaluation.tasks=4", "--set", "data.episodes=400"]].concat();
+    let small = ["--set", "algorithm.network.hidden=[8]"];
+    let run = [&train[..], &small, &["--out", "run"]].concat();
+    assert_eq!(measured(&bench, &run).0, 0);
+    let wide = ["--set", "algorithm.network.hidden=[1024,1024]", "--out", "out"];
+    let batch = ["--set", "train.batch_size=3000", "--out", "out"];
+    let plan = ["plan", "run", "--start", "0.1,0.1", "--goal", "0.9,0.9", "--nodes", "5000"];
+    let generate =
+        ["data", "generate", "pinwheel", "-o", "out.npz", "--episodes", "20000", "--force"];
+    for (name, words) in [
+        ("networks", &[&train[..], &wide].concat()[..]),
+        ("a batch", &[&train[..], &small, &batch].concat()),
+        ("a graph", &plan),
+        ("a recording", &generate),
+    ] {
+        let free = measured(&bench, words);
+        assert_eq!(free.0, 0, "{name}");
+        // Below `least` the command is refused, with `enough` it works and takes `taken`.
+        let (mut least, mut enough, mut taken) = (0, 4 * free.1, free.1);
+        while enough - least > enough / 10 {
+            let limit = least.midpoint(enough);
+            std::fs::remove_dir_all(bench.path("out")).ok();
+            let most = format!("{limit}B");
+            let limited = [words, &["--max-memory", &most]].concat();
+            match measured(&bench, &limited) {
+                (0, held) => (enough, taken) = (limit, held),
+                (5, _) => least = limit,
+                (code, _) => panic!("{name} with {limit} bytes: exit code {code}"),
+            }
+        }
+        let share = taken as f64 / enough as f64;
+        let [taken_mb, enough_mb] = [taken, enough].map(|bytes| bytes as f64 / 1e6);
+        println!("figures: {name}: {taken_mb:.0} MB of {enough_mb:.0} MB, {share:.2} times");
+        assert!(taken < enough + enough / 5 + BARE, "{name}: {taken} bytes of {enough}");
+    }
 }

@@ -79,6 +79,7 @@ fn killed_or_unplugged_at_any_operation_the_newest_or_previous_checkpoint_loads(
         }
     }
     assert!(worlds > 200, "only {worlds} ends were looked at");
+    println!("figures: {worlds} kills and power cuts at a file operation, 0 unreadable");
 }
 
 #[test]
@@ -151,6 +152,7 @@ fn every_flipped_bit_and_every_truncation_is_detected() {
     assert_eq!(decode(&bytes).unwrap(), snapshot(3));
     bytes.push(0);
     assert!(decode(&bytes).is_err());
+    println!("figures: checkpoint: {} cuts and flips, all detected", 9 * bytes.len() - 9);
 }
 
 /// The bytes with a piece of their header replaced by one of the same length, and the
@@ -299,6 +301,7 @@ fn of_sixteen_threads_exactly_one_takes_a_folder_and_the_next_gets_it_after() {
         assert_eq!(winners, 1, "round {round}");
         Lock::take(&folder).unwrap();
     }
+    println!("figures: one winner of 16 threads 100 of 100 times");
 }
 
 #[test]
@@ -353,7 +356,8 @@ fn a_process_takes_the_lock_and_waits() {
 
 #[test]
 fn of_sixteen_processes_exactly_one_takes_a_folder() {
-    for _ in 0..4 {
+    let rounds = if std::env::var_os("ISOCHRONE_FULL").is_some() { 100 } else { 4 };
+    for _ in 0..rounds {
         let folder = TempDir::new().unwrap();
         let start = |_| another_process("a_process_takes_the_lock_and_waits", folder.path());
         let mut children = (0..16).map(start).collect::<Vec<_>>();
@@ -366,6 +370,7 @@ fn of_sixteen_processes_exactly_one_takes_a_folder() {
         }
         Lock::take(folder.path()).expect("a dead process holds nothing");
     }
+    println!("figures: one winner of 16 processes {rounds} of {rounds} times");
 }
 
 #[test]

@@ -63,6 +63,16 @@ impl ReferenceStates {
         Ok(())
     }
 
+    /// Some of the sampled states, as they were recorded.
+    pub(super) fn recorded(&self, rows: usize) -> Vec<f32> {
+        let scaling = self.scaling.shift.iter().zip(&self.scaling.scale);
+        let states = self.states.chunks_exact(self.scaling.shift.len()).take(rows);
+        let recorded = |state: &[f32]| -> Vec<f32> {
+            state.iter().zip(scaling.clone()).map(|(x, (shift, scale))| x / scale + shift).collect()
+        };
+        states.flat_map(recorded).collect()
+    }
+
     /// The distance of each state to the nearest sampled one, in typical spacings.
     pub(super) fn novelty(&self, states: &[f32]) -> Vec<f32> {
         let size = self.scaling.shift.len();

@@ -379,6 +379,7 @@ fn distances_agree_with_a_general_linear_solver() {
         }
     }
     assert!(strict > 3_000, "only {strict} pairs compared to twelve digits");
+    println!("figures: {strict} distances within 1e-12 of a general solver");
 }
 
 #[test]

@@ -22,6 +22,11 @@ const FILES: [&str; 5] = [
     "evaluation.csv",
 ];
 
+/// Whether the long form was asked for.
+fn full() -> bool {
+    std::env::var_os("ISOCHRONE_FULL").is_some()
+}
+
 /// Stops at chosen steps: by a signal, or as if killed.
 struct Stops {
     signals: Vec<u64>,
@@ -104,7 +109,7 @@ fn reference(case: &Case, config: &RunConfig, folder: &Path) -> [Vec<u8>; 5] {
 #[test]
 fn a_run_stopped_or_killed_anywhere_ends_with_the_bytes_of_one_never_stopped() {
     let folder = TempDir::new().unwrap();
-    let splits = if std::env::var_os("ISOCHRONE_FULL").is_some() { 40 } else { 4 };
+    let splits = if full() { 40 } else { 4 };
     let (mut begun, mut equal) = (0, 0);
     for (index, case) in cases().iter().enumerate() {
         let (config, source) = (case.config(&[]), case.source());
@@ -144,17 +149,21 @@ fn another_seed_gives_other_bytes_and_the_resolved_config_the_same() {
 #[test]
 fn every_number_of_threads_gives_the_same_bytes() {
     let folder = TempDir::new().unwrap();
+    let mut runs = 0;
     for (index, case) in cases().iter().enumerate() {
         let config = case.config(&[]);
         let expected = reference(case, &config, &folder.path().join(format!("{index}")));
-        // All counts for the plain learner, two for its variants.
-        let counts = if index < Config::NAMES.len() { &[2, 3, 4, 8][..] } else { &[2, 3] };
+        // All counts for the plain learner, two for its variants; all for all in the long form.
+        let all = full() || index < Config::NAMES.len();
+        let counts = if all { &[2, 3, 4, 8][..] } else { &[2, 3] };
         for &count in counts {
             let place = folder.path().join(format!("{index}-{count}"));
             finish(&config, &case.source(), &place, &Threads::new(count).unwrap());
             assert_same(&place, &expected, &format!("{}, {count} threads", case.name));
+            runs += 1;
         }
     }
+    println!("figures: {runs} runs on 2, 3, 4 or 8 threads, each with the bytes of 1 thread");
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn a_run_that_diverges_stops_with_its_step_and_leaves_only_finite_numbers() {
         }
     }
     assert!(diverged > cases().len(), "only {diverged} runs diverged");
+    println!("figures: {diverged} of {} wild runs stopped", 3 * cases().len());
 }
 
 #[test]
@@ -133,6 +134,7 @@ fn a_loss_that_is_not_finite_stops_the_update_it_appears_in() {
 #[test]
 fn data_of_any_size_train_or_end_cleanly_and_leave_only_finite_numbers() {
     let folder = TempDir::new().unwrap();
+    let mut runs = 0;
     for (index, name) in Config::NAMES.iter().enumerate() {
         for scale in [0.0, 1e-38, 1e-20, 1e15, 1e17] {
             for scaling in ["none", "standard", "range"] {
@@ -144,6 +146,7 @@ fn data_of_any_size_train_or_end_cleanly_and_leave_only_finite_numbers() {
                 let result = execute(&config, &source, &place, &conditions, &threads, &mut Silent);
                 let what = format!("{name} at {scale:e}, {scaling}");
                 let model = assert_finite(&place, &what);
+                runs += 1;
                 match result {
                     Ok(_) => assert!(model, "{what}"),
                     Err(error @ (Error::Diverged { .. } | Error::Input(_))) => {
@@ -162,12 +165,14 @@ fn data_of_any_size_train_or_end_cleanly_and_leave_only_finite_numbers() {
             assert_eq!(Dataset::new(states, 2, None, &[12; 2]).unwrap_err().exit_code(), 2);
         }
     }
+    println!("figures: {runs} runs on data of size 0 to 1e17, 0 files not finite");
 }
 
 #[test]
 fn a_poisoned_number_is_found_by_the_next_update_or_refused_by_the_save() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("poisoned.safetensors");
+    let (mut poisoned, mut noticed) = (0, 0);
     for case in cases() {
         let (config, source) = (case.config(&[]), case.source());
         let data = run::prepare(&config, &source.dataset).unwrap();
@@ -192,10 +197,17 @@ fn a_poisoned_number_is_found_by_the_next_update_or_refused_by_the_save() {
                 || isochrone::checkpoint::save(&path, &trainer.snapshot().unwrap()),
                 Err,
             );
+            poisoned += 1;
             match result {
                 Ok(()) => drop(load(&path).expect("finite")),
-                Err(error) => assert_eq!(error.exit_code(), 3, "{}: {error}", case.name),
+                Err(error) => {
+                    assert_eq!(error.exit_code(), 3, "{}: {error}", case.name);
+                    noticed += 1;
+                }
             }
         }
     }
+    // What is left out of the optimizer's moments by the next updates does no harm.
+    assert!(noticed > poisoned / 2, "only {noticed} of {poisoned} were noticed");
+    println!("figures: {poisoned} poisoned states, {noticed} noticed, 0 files not finite");
 }

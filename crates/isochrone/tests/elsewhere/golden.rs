@@ -31,6 +31,7 @@ fn models_of_format_1_answer_as_when_they_were_written() {
         near(&model.act(&FROM, &TO).unwrap(), &ACTIONS);
         near(&model.novelty(&FROM).unwrap(), &SPACINGS);
     }
+    println!("figures: {} models and a checkpoint read", FILES.len());
 }
 
 #[test]

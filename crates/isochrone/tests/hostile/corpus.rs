@@ -17,7 +17,7 @@ use isochrone::tabular;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::{ALONE, BOUND, CALLS, damaged, fixture, full, most, place};
+use super::{ALONE, BOUND, CALLS, damaged, fixture, full, most, place, say};
 
 /// What reading a small file may take, in allocations.
 const MOST_CALLS: usize = 1_000_000;
@@ -75,7 +75,7 @@ impl Tally {
     }
 
     fn tell(&self, format: &str) {
-        println!("figures: {format}: {} damaged files, 0 panics", self.cases);
+        say(&format!("{format}: {} damaged files, 0 panics", self.cases));
         assert!(self.refused > self.cases / 4, "{format}: {} of {}", self.refused, self.cases);
     }
 }

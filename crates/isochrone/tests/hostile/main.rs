@@ -83,6 +83,12 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
+/// Prints a figure for `scripts/promises`.
+#[expect(clippy::print_stdout, reason = "the test runner shows it")]
+fn say(figure: &str) {
+    println!("figures: {figure}");
+}
+
 /// Whether the long form was asked for.
 fn full() -> bool {
     std::env::var_os("ISOCHRONE_FULL").is_some()
@@ -210,6 +216,69 @@ fn claims_and_links_beyond_a_files_bytes_are_refused_before_anything_is_taken() 
     }
 }
 
+/// The names of everything under a folder.
+fn names_under(folder: &Path) -> Vec<PathBuf> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        names.extend(names_under(&path));
+        names.push(path);
+    }
+    names
+}
+
+#[test]
+fn names_in_an_archive_that_lead_elsewhere_write_nothing() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let folder = place();
+    let deep = folder.path().join("a/b/c");
+    std::fs::create_dir_all(&deep).unwrap();
+    // SAFETY: the tests of this file run one at a time, and nothing else here reads the environment.
+    unsafe { std::env::set_var("XDG_CACHE_HOME", folder.path().join("cache")) };
+    let path = deep.join("escapes.npz");
+    let escaped = folder.path().join("escaped.npy").display().to_string();
+    for name in ["../../escaped.npy", "..\\escaped.npy", &escaped, "states\0.npy", ".npy", ""] {
+        std::fs::copy(fixture("compressed.npz"), &path).unwrap();
+        let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+        let mut archive = zip::ZipWriter::new_append(file).unwrap();
+        archive.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(b"anything").unwrap();
+        archive.finish().unwrap();
+        for way in [Way::Rows, Way::Disk] {
+            if let Err(error) = held(&path, way) {
+                assert_eq!(error.exit_code(), 2, "{name:?}: {error}");
+            }
+            let mut outside = names_under(folder.path());
+            outside.retain(|name| !name.starts_with(folder.path().join("cache")));
+            assert_eq!(outside.len(), 4, "{name:?}: {outside:?}");
+        }
+    }
+    let unpacked = names_under(&folder.path().join("cache"));
+    let is_file = |path: &&PathBuf| path.is_file();
+    let plain = unpacked.iter().filter(is_file).all(|path| path.extension().is_some());
+    assert!(plain && !unpacked.iter().any(|path| path.ends_with("escaped.npy")), "{unpacked:?}");
+    say("6 names that lead elsewhere, 0 files written");
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn observations_in_another_file_are_refused() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let folder = place();
+    // What the files lead to is there.
+    std::fs::copy(fixture("d4rl-u8.hdf5"), folder.path().join("secret.hdf5")).unwrap();
+    std::fs::write(folder.path().join("secret.bin"), [0; 32]).unwrap();
+    for name in ["elsewhere-link.hdf5", "elsewhere-storage.hdf5"] {
+        let path = folder.path().join(name);
+        std::fs::copy(fixture(name), &path).unwrap();
+        for way in [Way::Rows, Way::Disk] {
+            let error = held(&path, way).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{name}: {error}");
+        }
+    }
+    say("2 files whose rows are in another file, 0 opened");
+}
+
 #[cfg(feature = "parquet")]
 #[test]
 fn damaged_parquet_files_end_with_rows_or_an_error() {
@@ -298,22 +367,27 @@ fn every_flipped_bit_of_a_sealed_file_is_refused() {
     ] {
         let flips = flip(name, way, bytes, stride);
         assert_eq!(flips.refused, flips.count, "{name}");
+        say(&format!("{name}: {} flips, all refused", flips.count));
     }
 }
 
 #[test]
 fn a_flipped_bit_of_an_npz_file_ends_with_its_rows_or_an_error() {
+    let mut count = 0;
     for name in ["plain.npz", "compressed.npz", "float64.npz"] {
         for (way, stride) in [(Way::Rows, 7), (Way::Disk, 131)] {
             let flips = flip(name, way, 1 << 10, stride);
             assert_eq!(flips.changed, 0, "{name}: checksums let no other values through");
+            count += flips.count;
         }
     }
+    say(&format!("npz headers: {count} flips, 0 panics, 0 above {} MiB", BOUND >> 20));
 }
 
 #[cfg(feature = "hdf5")]
 #[test]
 fn a_flipped_bit_of_an_hdf5_header_ends_with_rows_or_an_error() {
+    let mut count = 0;
     for (name, bytes) in [
         ("d4rl-u8.hdf5", 2520),
         ("d4rl-f32.hdf5", 4 << 10),
@@ -321,15 +395,18 @@ fn a_flipped_bit_of_an_hdf5_header_ends_with_rows_or_an_error() {
         ("minari-plain/data/main_data.hdf5", 4 << 10),
         ("minari-dict/data/main_data.hdf5", 4 << 10),
     ] {
-        flip(name, Way::Rows, bytes, 37);
-        flip(name, Way::Disk, bytes, 397);
+        count += flip(name, Way::Rows, bytes, 37).count;
+        count += flip(name, Way::Disk, bytes, 397).count;
     }
+    say(&format!("hdf5 headers: {count} flips, 0 panics, 0 above {} MiB", BOUND >> 20));
 }
 
 #[cfg(feature = "parquet")]
 #[test]
 fn a_flipped_bit_of_a_parquet_file_ends_with_rows_or_an_error() {
-    flip("lerobot-v3.0/data/chunk-000/file-000.parquet", Way::Rows, 1 << 20, 7);
+    let name = "lerobot-v3.0/data/chunk-000/file-000.parquet";
+    let flips = flip(name, Way::Rows, 1 << 20, 7);
+    say(&format!("parquet: {} flips, 0 panics, 0 above {} MiB", flips.count, BOUND >> 20));
 }
 
 #[test]

@@ -148,4 +148,5 @@ fn without_a_checksum_every_truncation_and_flip_gives_an_error_or_as_many_number
         }
         bytes[bit / 8] ^= 1 << (bit % 8);
     }
+    println!("figures: npy: {} cuts and flips, 0 panics", 9 * bytes.len());
 }

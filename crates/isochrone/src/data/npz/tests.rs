@@ -151,6 +151,7 @@ fn every_truncation_is_refused() {
             assert!(read_bytes(&bytes[..length]).is_err(), "{length} bytes");
         }
     }
+    println!("figures: npz: {} cuts, all refused", PLAIN.len() + COMPRESSED.len());
 }
 
 #[test]
@@ -167,6 +168,7 @@ fn every_flipped_bit_gives_an_error_or_the_right_data() {
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         assert!(refused > bytes.len() * 4, "only {refused} flips were noticed");
+        println!("figures: npz: {} flips, 0 other values", 8 * bytes.len());
     }
 }
 
