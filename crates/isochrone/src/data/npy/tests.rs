@@ -113,6 +113,14 @@ fn wide_numbers_are_narrowed_only_where_they_stay_finite() {
     );
 }
 
+#[cfg(any(feature = "hdf5", feature = "parquet"))]
+#[test]
+fn a_number_too_large_is_named_by_its_row_of_the_whole_array() {
+    assert_eq!(narrow(&[0.5, 1.5], 7, 2, "states").unwrap(), [0.5, 1.5]);
+    let error = narrow(&[0.0, 0.0, 0.0, 1e300], 7, 2, "states").unwrap_err().to_string();
+    assert!(error.starts_with("`states` row 8 column 1 is `1e300`"), "{error}");
+}
+
 #[test]
 fn flags_are_read_from_every_dtype_and_must_be_0_or_1() {
     for (item, width) in [("|b1", 1), ("|u1", 1), ("<i4", 4), ("<i8", 8)] {
