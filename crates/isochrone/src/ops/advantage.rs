@@ -189,6 +189,19 @@ mod tests {
     }
 
     #[test]
+    fn standardized_advantages_have_mean_zero_and_deviation_one() {
+        let standardize = Standardize::Batch;
+        let batch = AdvantageWeights { inverse_temperature: 1.0, standardize, limit: 1e9 };
+        let mut weights = [0.0f64; 4];
+        batch.write(&[9.0, 3.0, 9.0, 3.0], &[0.0; 4], &mut weights);
+        // Advantages of ±1, whose exponentials are then divided by their mean.
+        let mean = 1.0f64.cosh();
+        let expected = [1.0, -1.0, 1.0, -1.0].map(|advantage: f64| advantage.exp() / mean);
+        let close = |(a, b): (&f64, f64)| (a - b).abs() < 1e-5;
+        assert!(weights.iter().zip(expected).all(close), "{weights:?}, expected {expected:?}");
+    }
+
+    #[test]
     fn no_gradient_flows_into_the_weights() {
         for standardize in [Standardize::None, Standardize::Batch] {
             let weights = AdvantageWeights { inverse_temperature: 3.0, standardize, limit: 0.4 };

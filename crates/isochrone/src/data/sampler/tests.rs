@@ -219,6 +219,19 @@ fn a_mix_draws_each_kind_of_goal_as_often_as_it_says() {
 }
 
 #[test]
+fn shares_of_goals_are_checked_up_to_all_of_one_kind() {
+    let mix = |current, future, random| GoalMix { current, future, trajectory: 0.0, random };
+    for fits in [mix(1.0, 0.0, 0.0), mix(0.0, 0.0, 1.0), GoalMix::VALUES] {
+        fits.check("goals").unwrap();
+    }
+    for wrong in [mix(0.5, 0.5, 0.5), mix(-0.5, 1.0, 0.5), mix(1.5, -0.5, 0.0), mix(0.0, 0.0, 0.0)]
+    {
+        let error = wrong.check("goals").unwrap_err().to_string();
+        assert!(error.contains("`goals`") && error.contains("sum to 1"), "{error}");
+    }
+}
+
+#[test]
 fn permuted_actions_are_a_permutation_drawn_anew_each_step() {
     let dataset = numbered(&[100, 100]);
     let plain = Normalization::fit(&dataset, Scaling::None).unwrap();
