@@ -48,26 +48,36 @@ export class Intervals {
     return { left, order };
   }
 
-  /** One pass along every group. Of two whole numbers the larger is found without a branch, which a
-   * processor would guess wrong half of the time. */
+  /** One pass along every group, two of them at a time, as each step waits for the one before. Of two
+   * whole numbers the larger is found without a branch, which a processor would guess wrong half of the
+   * time. */
   sweep({ left, order }, startWidth, right, goalWidth, count, found) {
     const { latent, group, mix } = this;
     for (let cell = 0, i = 0, j = 0; cell < count; cell++, i += startWidth, j += goalWidth) {
       let sum = 0;
       let most = 0;
-      for (let first = i; first < i + latent; first += group) {
-        let length = 0;
-        let reach = -4 * WHOLE;
+      for (let first = i; first < i + latent; first += 2 * group) {
+        // The last of an odd number of groups has none beside it, and is swept twice.
+        const beside = first + group < i + latent ? group : 0;
+        let [length, reach] = [0, -4 * WHOLE];
+        let [other, farther] = [0, -4 * WHOLE];
         for (let at = first; at < first + group; at++) {
           const gap = (left[at] - reach) | 0;
+          const space = (left[at + beside] - farther) | 0;
           reach = (reach + (gap & ~(gap >> 31))) | 0;
+          farther = (farther + (space & ~(space >> 31))) | 0;
           const more = (right[j + order[at]] - reach) | 0;
+          const rest = (right[j + order[at + beside]] - farther) | 0;
           const covered = more & ~(more >> 31);
+          const added = rest & ~(rest >> 31);
           length = (length + covered) | 0;
+          other = (other + added) | 0;
           reach = (reach + covered) | 0;
+          farther = (farther + added) | 0;
         }
-        sum += length;
+        sum += beside ? length + other : length;
         if (length > most) most = length;
+        if (other > most) most = other;
       }
       found(cell, (mix * sum * group) / latent + (1 - mix) * most);
     }

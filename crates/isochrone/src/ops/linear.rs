@@ -80,9 +80,8 @@ impl Linear {
             activate_sums(rows, weights.bias, self.activation);
             if let Some((gain, shift)) = weights.gain {
                 for row in rows.chunks_exact_mut(self.outputs) {
-                    let mut found = (T::ZERO, T::ZERO);
-                    moments(row, &mut found);
-                    normalize(row, found.0, found.1, gain, shift);
+                    let (mean, inverse) = moments(row);
+                    normalize(row, mean, inverse, gain, shift);
                 }
             }
         });
@@ -180,9 +179,15 @@ fn slope<T: Scalar>(activation: Activation, z: T) -> T {
     }
 }
 
+/// The mean of a row and the inverse of its deviation.
+fn moments<T: Scalar>(row: &[T]) -> (T, T) {
+    let mut found = (T::ZERO, T::ZERO);
+    find_moments(row, &mut found);
+    found
+}
+
 wide_kernel! {
-    /// The mean of a row and the inverse of its deviation.
-    fn moments<T>(row: &'k [T], found: &'k mut (T, T)) {
+    fn find_moments<T>(row: &'k [T], found: &'k mut (T, T)) {
         let count = T::of(row.len() as f64);
         let mean = sum_in_lanes(row, |x| x) / count;
         let variance = sum_in_lanes(row, |x| (x - mean) * (x - mean)) / count;
@@ -245,10 +250,8 @@ impl Layer {
                     .zip(centred.chunks_exact_mut(outputs))
                     .zip(inverses)
                 {
-                    let mut found = (T::ZERO, T::ZERO);
-                    moments(row, &mut found);
                     let mean;
-                    (mean, *inverse) = found;
+                    (mean, *inverse) = moments(row);
                     for (centred, &x) in centred.iter_mut().zip(&*row) {
                         *centred = (x - mean) * *inverse;
                     }

@@ -104,12 +104,13 @@ struct Ruler {
 impl Ruler {
     /// The ruler of a recording; `None` if nothing moves.
     fn new(dataset: &Dataset, place: impl Fn(&[f32]) -> Vec<f32>) -> Option<Self> {
-        let starts = (0..dataset.rows()).filter(|&row| dataset.last_row(row) != row);
         let (mut lengths, mut changes) = (Vec::new(), Vec::new());
-        for row in starts {
-            let [one, other] = [row, row + 1].map(|row| place(dataset.state(row)));
+        let mut other = Vec::new();
+        for row in 0..dataset.rows() {
+            let one = std::mem::replace(&mut other, place(dataset.state(row)));
+            // Before the first row of a trajectory there is none to have come from.
             let length = squared_gap(&one, &other).sqrt();
-            if length > 0.0 {
+            if row > 0 && dataset.last_row(row - 1) != row - 1 && length > 0.0 {
                 lengths.push(length);
                 changes.resize_with(one.len(), Vec::new);
                 let each = changes.iter_mut().zip(one.iter().zip(&other));

@@ -128,9 +128,9 @@ impl Engines {
             let threads = counted(threads as u64, "thread", "threads");
             return say(&format!("engine    this process, {threads}"));
         };
-        say(&format!("engine    {name}, {}", self.resources(out)))?;
-        say(&format!("command   {}", sweep.command("INDEX").join(" ")))?;
         let resources = self.resources(out);
+        say(&format!("engine    {name}, {resources}"))?;
+        say(&format!("command   {}", sweep.command("INDEX").join(" ")))?;
         let text = match name.as_str() {
             "slurm" => slurm::script(&sweep, &resources, &self.slurm),
             "kubernetes" => kubernetes::manifest(&sweep, &resources, &self.kubernetes)?,
