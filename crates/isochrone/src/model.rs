@@ -409,7 +409,9 @@ impl Model {
         self.need_policy()?;
         let portions = self.in_portions(from, to, |from, to| {
             if let Some(distinct) = self.repeated(from, to) {
-                return Ok((self.steps_of_distinct(&distinct)?, self.act(from, to)?));
+                let (steps, actions) =
+                    rayon::join(|| self.steps_of_distinct(&distinct), || self.act(from, to));
+                return Ok((steps?, actions?));
             }
             let blocks = self.ask("states", from, to, |from, to| {
                 Ok((self.steps_of(from, to)?, self.actions_of(from, to)))
