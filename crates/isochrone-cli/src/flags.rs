@@ -1,11 +1,12 @@
 //! Flags that several commands have, each with one meaning.
 
+use isochrone::collective::Launch;
 use isochrone::engine::{Hardware, Threads};
 use isochrone::run::RunConfig;
 use isochrone::{Error, Result};
 
 /// Limits the process to the threads that were asked for; returns how many there are.
-pub fn use_threads(asked: Option<usize>) -> Result<usize> {
+pub fn use_threads(asked: Option<usize>, launch: Option<Launch>) -> Result<usize> {
     match asked {
         Some(count) if !(1..=Threads::MOST).contains(&count) => {
             let most = Threads::MOST;
@@ -13,7 +14,10 @@ pub fn use_threads(asked: Option<usize>) -> Result<usize> {
                 .hint("leave it out to use all cores"))
         }
         Some(count) => Threads::limit(count).map(|()| count),
-        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+        None => {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            Ok((cores / launch.map_or(1, |launch| launch.here)).max(1))
+        }
     }
 }
 

@@ -30,15 +30,17 @@ mod training;
 mod wording;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use isochrone::collective::Launch;
 use isochrone::data::Memory;
 
 /// Learns how many steps apart states are, from recorded trajectories.
 #[derive(Parser)]
 #[command(name = "isochrone", version, arg_required_else_help = true)]
 struct Arguments {
-    /// Threads to use [default: all cores]
+    /// Threads to use [default: all cores; under mpirun this process's share of them]
     #[arg(long, short, global = true)]
     threads: Option<usize>,
     /// Memory to use, such as 4GiB [default: what the machine has available]
@@ -73,14 +75,43 @@ fn main() -> ExitCode {
     if let Some(most) = arguments.max_memory {
         most.limit_process();
     }
-    let result =
-        flags::use_threads(arguments.threads).and_then(|threads| run(&arguments.command, threads));
+    let launch = Launch::read();
+    if launch.is_some_and(|launch| launch.rank > 0) {
+        output::mute();
+    }
+    let result = carried(&arguments.command, launch)
+        .and_then(|()| flags::use_threads(arguments.threads, launch))
+        .and_then(|threads| run(&arguments.command, threads));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::warn(&format!("error: {}", one_line(&error)));
+            tell(&error, launch);
             ExitCode::from(error.exit_code())
         }
+    }
+}
+
+/// Refuses to do the same several times, at once and in the same files.
+fn carried(command: &Command, launch: Option<Launch>) -> isochrone::Result<()> {
+    match (command, launch) {
+        (Command::Train(_), _) | (_, None | Some(Launch { size: 1, .. })) => Ok(()),
+        (_, Some(Launch { size, .. })) => Err(isochrone::Error::input(format!(
+            "mpirun started {size} processes, and of all commands `train` alone can share its work"
+        ))
+        .hint("start it without mpirun")),
+    }
+}
+
+/// Prints why the command failed. What stops one process of several stops all, and most of what stops
+/// one happens to each: mpirun ends the others within about a second after rank 0 has told it.
+fn tell(error: &isochrone::Error, launch: Option<Launch>) {
+    const LONGER_THAN_MPIRUN_TAKES: Duration = Duration::from_secs(3);
+    match launch {
+        Some(Launch { rank, .. }) if rank > 0 => {
+            std::thread::sleep(LONGER_THAN_MPIRUN_TAKES);
+            output::complain(&format!("error: rank {rank}: {}", one_line(error)));
+        }
+        _ => output::complain(&format!("error: {}", one_line(error))),
     }
 }
 

@@ -10,10 +10,16 @@ use isochrone::{Error, Result};
 use serde::Serialize;
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
+static MUTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on nothing is said but why this process ends: of several that carry a run, one speaks.
+pub fn mute() {
+    MUTED.store(true, Ordering::Relaxed);
+}
 
 /// Writes one line to standard output. If the reader has gone away, output stops, work does not.
 pub fn say(line: &str) -> Result<()> {
-    if CLOSED.load(Ordering::Relaxed) {
+    if CLOSED.load(Ordering::Relaxed) || MUTED.load(Ordering::Relaxed) {
         return Ok(());
     }
     let mut out = std::io::stdout().lock();
@@ -36,6 +42,13 @@ pub fn say_json(value: &impl Serialize) -> Result<()> {
 
 /// Prints one line to standard error; a closed one is ignored.
 pub fn warn(line: &str) {
+    if !MUTED.load(Ordering::Relaxed) {
+        complain(line);
+    }
+}
+
+/// As [`warn`], whoever speaks.
+pub fn complain(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

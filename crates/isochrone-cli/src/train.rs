@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use isochrone::algorithms::{self, Phases};
+use isochrone::collective::{Collective, Launch};
+use isochrone::engine::Hardware;
 use isochrone::evaluate::{AgainstElapsed, OverTraining, Rate, Success, against_elapsed};
 use isochrone::run::files::{CONFIG, MODEL};
 use isochrone::run::{self, Finished, RunConfig, Source};
@@ -129,14 +131,33 @@ pub fn run(arguments: &Train, threads: usize) -> Result<()> {
         return Err(Error::input(format!("`--report-every` is `{found}`, expected seconds"))
             .hint("leave it out for a line every 10 seconds"));
     }
-    let hardware = hardware(&arguments.device)?;
+    let launch = Launch::read();
+    if let Some(Launch { size, .. }) = launch {
+        if size > 1 && jobs.len() > 1 {
+            return Err(Error::input(format!(
+                "{size} processes carry one run, not {}",
+                jobs.len()
+            ))
+            .hint("leave out `--seeds`, or start `isochrone compare --engine` without mpirun"));
+        }
+        jobs[0].0.train.check_shards(size)?;
+    }
+    let collective = Collective::launched()?;
+    let hardware = Hardware { collective: collective.clone(), ..hardware(&arguments.device)? };
     let source = run::open_source(&jobs[0].0.data)?;
     source.notes.iter().for_each(|note| crate::output::warn(note));
     let signals = Signals::listen()?;
     let report_every = arguments.report_every;
     let workshop = Workshop { hardware: &hardware, threads, report_every, signals: &signals };
     let results = train_all(&jobs, &source, &workshop)?;
-    tell(&jobs, &source, results, arguments, &folder)
+    if collective.rank() == 0 {
+        tell(&jobs, &source, results, arguments, &folder)?;
+    } else {
+        results.into_iter().try_for_each(|result| result.map(drop))?;
+    }
+    // Only where all went well: who fails ends the others by leaving without a word.
+    collective.leave();
+    Ok(())
 }
 
 /// The folder of the command, and the runs in it.

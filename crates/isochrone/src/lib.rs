@@ -51,6 +51,8 @@ mod pages;
 
 mod protobuf;
 
+pub mod collective;
+
 pub mod data;
 
 pub mod tabular;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::algorithms::{Algorithm, Config, Learner, Problem};
 use crate::checkpoint::Snapshot;
+use crate::collective::Collective;
 use crate::data::sampler::Sampler;
 use crate::data::{Dataset, Normalization, check_room};
 use crate::engine::{ArenaId, BrokenLoss, Engine, Executor, Hardware, Parameters, Program};
@@ -30,6 +31,10 @@ pub struct TrainConfig {
     pub evaluate_every: u64,
     /// Checkpoints kept.
     pub keep: usize,
+    /// Shards of a batch, a power of two that divides its rows: at most so many processes of `mpirun` can
+    /// carry the run, and its bytes depend on the shards, not on the processes; none is 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shards: Option<usize>,
 }
 
 impl Default for TrainConfig {
@@ -41,7 +46,34 @@ impl Default for TrainConfig {
             save_every: 2_000,
             evaluate_every: 0,
             keep: 2,
+            shards: None,
         }
+    }
+}
+
+impl TrainConfig {
+    /// Checks that a batch can be cut into its shards and that so many processes can carry them.
+    ///
+    /// # Errors
+    /// One of the numbers does not divide the other.
+    pub fn check_shards(&self, processes: usize) -> Result<()> {
+        let (shards, rows) = (self.shards.unwrap_or(1), self.batch_size);
+        if !shards.is_power_of_two() || !rows.is_multiple_of(shards) || shards > rows {
+            return Err(Error::input(format!(
+                "`train.shards` is `{shards}`, expected a power of two that divides the {rows} rows \
+                 of `train.batch_size`"
+            ))
+            .hint("8 serves 1, 2, 4 or 8 processes"));
+        }
+        if !shards.is_multiple_of(processes) {
+            let least = processes.next_power_of_two();
+            return Err(Error::input(format!(
+                "{processes} processes cannot share {shards} shards, expected a number that divides \
+                 `train.shards`"
+            ))
+            .hint(format!("start another number, or add `--set train.shards={least}`")));
+        }
+        Ok(())
     }
 }
 
@@ -109,6 +141,7 @@ impl<'d> Trainer<'d> {
             ))
             .hint("change it with `--set train.batch_size=…`"));
         }
+        settings.check_shards(hardware.collective.size())?;
         let (state_size, action_size) = (data.normalization.width(), dataset.action_size());
         let teacher = algorithm.teacher().map(|teacher| {
             let policy_goal = &data.normalization.policy_goal;
@@ -131,6 +164,7 @@ impl<'d> Trainer<'d> {
         let saved = parameters_bytes / COPIES_TRAINED * COPIES_SAVED;
         check_memory("the parameters of the networks", saved)?;
         let mut program = Program::new(parameters, settings.batch_size, state_size, action_size);
+        program.cut(settings.shards.unwrap_or(1));
         learner.declare(&mut program);
         if hardware.gpu.is_none() {
             let bytes = parameters_bytes.saturating_add(saved).saturating_add(program.bytes());
@@ -280,6 +314,32 @@ impl<'d> Trainer<'d> {
         Ok(())
     }
 
+    /// Where several processes carry the run, they all go on from where rank 0 is.
+    ///
+    /// # Errors
+    /// A GPU does not work.
+    pub fn share(&mut self, collective: &Collective) -> Result<()> {
+        if collective.size() == 1 {
+            return Ok(());
+        }
+        let mut step = self.step.to_le_bytes();
+        collective.broadcast(&mut step);
+        self.step = u64::from_le_bytes(step);
+        for arena in self.engine.program().parameters().clone().arenas() {
+            let mut state = self.engine.state(arena)?;
+            for numbers in &mut state {
+                let mut bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+                collective.broadcast(&mut bytes);
+                for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks().0) {
+                    *number = f32::from_le_bytes(*bytes);
+                }
+            }
+            self.engine.set_state(arena, &state)?;
+        }
+        self.engine.stand_at(self.step);
+        Ok(())
+    }
+
     /// Takes the parameters of the arenas whose name `wanted` says from another run's snapshot.
     ///
     /// # Errors
@@ -365,3 +425,6 @@ fn copy(snapshot: &Snapshot, name: &str, target: &mut [f32]) -> Result<()> {
             .hint("the checkpoint is of another algorithm")),
     }
 }
+
+#[cfg(test)]
+mod tests;

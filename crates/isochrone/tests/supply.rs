@@ -97,12 +97,13 @@ fn every_dependency_has_an_allowed_licence() {
 }
 
 /// The files with `unsafe` code, and why they have it.
-const UNSAFE: [(&str, &str); 8] = [
+const UNSAFE: [(&str, &str); 9] = [
     ("crates/isochrone/src/engine/products", "matrix products in vector registers"),
     ("crates/isochrone/src/engine/threads", "threads that share what outlives them"),
     ("crates/isochrone/src/engine/cuda", "NVIDIA's libraries are written in C"),
     ("crates/isochrone/src/pages.rs", "large pages are asked of the system"),
     ("crates/isochrone/src/simulate/mujoco.rs", "MuJoCo is written in C"),
+    ("crates/isochrone/src/collective/mpi.rs", "Open MPI is written in C"),
     ("crates/isochrone/tests/hostile/main.rs", "an allocator that counts"),
     ("crates/isochrone/tests/allocation.rs", "an allocator that counts"),
     ("crates/isochrone-cli/tests/faults/layer.rs", "stands for functions of the C library"),

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::operation::{Backward, Forward, Stage};
+use super::operation::{Backward, Forward, Part, Stage};
 use super::optimizer::ArenaState;
-use super::plan::UpdatePlan;
+use super::plan::{UpdatePlan, Visit};
+use super::program::Node;
+use super::shards::Shards;
 use super::{ArenaId, Parameter, Product, Program, Scalar, Threads, Value, Window};
+use crate::collective::Collective;
 use crate::data::sampler::Batch;
 use crate::pages;
 
@@ -48,13 +51,28 @@ pub struct Executor<T: Scalar> {
     indices: Vec<Vec<u32>>,
     arenas: Vec<ArenaState<T>>,
     plans: Vec<UpdatePlan>,
+    shards: Shards<T>,
     clock: Option<Clock>,
 }
 
 impl<T: Scalar> Executor<T> {
     /// Allocates everything an update of `program` needs and sets the first values of `seed`.
     pub fn new(program: impl Into<Arc<Program<T>>>, threads: Threads, seed: u64) -> Self {
+        Self::among(program, threads, seed, Collective::default())
+    }
+
+    /// As [`Executor::new`], as one of several processes that carry the shards of `program`.
+    ///
+    /// # Panics
+    /// Where the processes do not divide the shards.
+    pub fn among(
+        program: impl Into<Arc<Program<T>>>,
+        threads: Threads,
+        seed: u64,
+        collective: Collective,
+    ) -> Self {
         let program = program.into();
+        let shards = Shards::new(&program, collective);
         let buffers = || {
             let one = |&(rows, columns): &(usize, usize)| pages::zeros(T::ZERO, rows * columns);
             program.values.iter().map(one).collect()
@@ -64,16 +82,20 @@ impl<T: Scalar> Executor<T> {
             .arenas()
             .map(|arena| ArenaState::new(&program.parameters.initial(arena, seed)))
             .collect();
-        let saved = program.nodes.iter().map(|node| pages::zeros(T::ZERO, node.operation.saved()));
-        let indices = program.nodes.iter().map(|node| pages::zeros(0, node.operation.indices()));
+        let kept = program.nodes.iter().enumerate().map(|(index, node)| {
+            let (saved, indices) = shards.saved(index, node);
+            (pages::zeros(T::ZERO, saved), pages::zeros(0, indices))
+        });
+        let (saved, indices) = kept.unzip();
         let mut executor = Self {
             threads,
             gradients: buffers(),
             values: buffers(),
-            saved: saved.collect(),
-            indices: indices.collect(),
+            saved,
+            indices,
             arenas,
             plans: Vec::new(),
+            shards,
             clock: None,
             program,
         };
@@ -87,6 +109,11 @@ impl<T: Scalar> Executor<T> {
     /// The program that runs.
     pub fn program(&self) -> &Program<T> {
         &self.program
+    }
+
+    /// The processes that carry its shards.
+    pub fn collective(&self) -> &Collective {
+        self.shards.collective()
     }
 
     /// The threads it runs on.
@@ -243,7 +270,8 @@ impl<T: Scalar> Executor<T> {
         if let Some(known) = self.plans.iter().position(|plan| plan.serves(&self.program, step)) {
             return known;
         }
-        self.plans.push(UpdatePlan::new(&self.program, step));
+        let is_cut = |node: usize| self.shards.is_cut(node);
+        self.plans.push(UpdatePlan::new(&self.program, step, is_cut));
         self.plans.len() - 1
     }
 
@@ -251,17 +279,27 @@ impl<T: Scalar> Executor<T> {
         for &index in &self.plans[plan].forward {
             let node = &self.program.nodes[index];
             let since = Instant::now();
+            self.shards.gather_inputs(index, node, &mut self.values);
             let mut output = std::mem::take(&mut self.values[node.output.id]);
-            node.operation.forward(Forward {
-                values: &self.values,
-                arenas: &self.arenas,
-                inputs: &node.inputs,
-                parameters: &node.parameters,
-                output: &mut output,
-                saved: &mut self.saved[index],
-                indices: &mut self.indices[index],
-                threads: &self.threads,
-            });
+            for part in self.shards.parts(index) {
+                let (saved, indices) = (&mut self.saved[index], &mut self.indices[index]);
+                let (kept, kept_indices) = (
+                    self.shards.kept(index, part, saved.len()),
+                    self.shards.kept(index, part, indices.len()),
+                );
+                let place = part.of(output.len());
+                self.shards.operation(index, node).forward(Forward {
+                    values: &self.values,
+                    arenas: &self.arenas,
+                    inputs: &node.inputs,
+                    parameters: &node.parameters,
+                    part,
+                    output: &mut output[place],
+                    saved: &mut saved[kept],
+                    indices: &mut indices[kept_indices],
+                    threads: &self.threads,
+                });
+            }
             self.values[node.output.id] = output;
             if let Some(clock) = &mut self.clock {
                 clock.add((node.operation.name(), "forward"), since.elapsed());
@@ -270,46 +308,81 @@ impl<T: Scalar> Executor<T> {
     }
 
     fn backward(&mut self, plan: usize, pass: usize) {
-        self.gradients[self.program.passes[pass].loss.id].fill(T::ONE);
-        for visit in &self.plans[plan].backward[pass] {
-            let node = &self.program.nodes[visit.node];
+        let plans = std::mem::take(&mut self.plans);
+        let program = self.program.clone();
+        let visits = &plans[plan].backward[pass];
+        self.gradients[program.passes[pass].loss.id].fill(T::ONE);
+        for visit in visits {
+            let node = &program.nodes[visit.node];
             let since = Instant::now();
-            let overwrites = node.operation.overwrites();
-            let fresh_input = overwrites && visit.first_values.contains(&node.inputs[0].id);
-            let overwritten = node.parameters.first().filter(|_| overwrites);
-            let fresh_parameter =
-                overwritten.is_some_and(|first| visit.first_parameters.contains(first));
-            for &id in visit.first_values.iter().filter(|_| !fresh_input) {
-                self.gradients[id].fill(T::ZERO);
-            }
-            let added = |parameter: &&Parameter| Some(*parameter) != overwritten;
-            for parameter in visit.first_parameters.iter().filter(added) {
-                let gradient = &mut self.arenas[parameter.arena.0].gradient;
-                let length = parameter.rows * parameter.columns;
-                gradient[parameter.offset..parameter.offset + length].fill(T::ZERO);
-            }
-            let mut output_gradient = std::mem::take(&mut self.gradients[node.output.id]);
-            node.operation.backward(Backward {
-                values: &self.values,
-                gradients: &mut self.gradients,
-                arenas: &mut self.arenas,
-                inputs: &node.inputs,
-                parameters: &node.parameters,
-                wants: &visit.wants,
-                moves: visit.moves,
-                fresh_input,
-                fresh_parameter,
-                output: &self.values[node.output.id],
-                output_gradient: &mut output_gradient,
-                saved: &mut self.saved[visit.node],
-                indices: &self.indices[visit.node],
-                threads: &self.threads,
-            });
-            self.gradients[node.output.id] = output_gradient;
+            self.backward_of(visit, node);
             if let Some(clock) = &mut self.clock {
                 clock.add((node.operation.name(), "backward"), since.elapsed());
             }
         }
+        self.shards.add_parameters(visits, &self.threads, &mut self.arenas);
+        self.plans = plans;
+    }
+
+    /// The backward half of one node: of all rows, or of each own shard.
+    fn backward_of(&mut self, visit: &Visit, node: &Node<T>) {
+        let fresh_input =
+            node.operation.overwrites() && visit.first_values.contains(&node.inputs[0].id);
+        for &id in visit.first_values.iter().filter(|_| !fresh_input) {
+            self.gradients[id].fill(T::ZERO);
+        }
+        let mut output_gradient = std::mem::take(&mut self.gradients[node.output.id]);
+        self.shards.gather_gradient(visit.node, node, &mut output_gradient);
+        self.shards.mark(visit, node);
+        self.shards.clear_input(visit, node, &self.gradients);
+        for part in self.shards.parts(visit.node) {
+            let (arenas, gradients) = (&mut self.arenas, &mut self.gradients);
+            self.shards.swap(part.shard, (visit, node), arenas, gradients);
+            self.backward_part((visit, node), part, &mut output_gradient, fresh_input);
+            let (arenas, gradients) = (&mut self.arenas, &mut self.gradients);
+            self.shards.swap(part.shard, (visit, node), arenas, gradients);
+        }
+        self.shards.add_input((visit, node), &self.threads, &mut self.gradients);
+        self.gradients[node.output.id] = output_gradient;
+    }
+
+    fn backward_part(
+        &mut self,
+        (visit, node): (&Visit, &Node<T>),
+        part: Part,
+        output_gradient: &mut [T],
+        fresh_input: bool,
+    ) {
+        let overwritten = node.parameters.first().filter(|_| node.operation.overwrites());
+        let fresh_parameter =
+            overwritten.is_some_and(|first| visit.first_parameters.contains(first));
+        let added = |parameter: &&Parameter| Some(*parameter) != overwritten;
+        for parameter in visit.first_parameters.iter().filter(added) {
+            let gradient = &mut self.arenas[parameter.arena.0].gradient;
+            let length = parameter.rows * parameter.columns;
+            gradient[parameter.offset..parameter.offset + length].fill(T::ZERO);
+        }
+        let (saved, indices) = (&mut self.saved[visit.node], &self.indices[visit.node]);
+        let kept = self.shards.kept(visit.node, part, saved.len());
+        let kept_indices = self.shards.kept(visit.node, part, indices.len());
+        let (output, place) = (&self.values[node.output.id], part.of(output_gradient.len()));
+        self.shards.operation(visit.node, node).backward(Backward {
+            values: &self.values,
+            gradients: &mut self.gradients,
+            arenas: &mut self.arenas,
+            inputs: &node.inputs,
+            parameters: &node.parameters,
+            wants: &visit.wants,
+            moves: visit.moves,
+            part,
+            fresh_input,
+            fresh_parameter,
+            output: &output[place.clone()],
+            output_gradient: &mut output_gradient[place],
+            saved: &mut saved[kept],
+            indices: &indices[kept_indices],
+            threads: &self.threads,
+        });
     }
 
     fn descend(&mut self, step: u64) {

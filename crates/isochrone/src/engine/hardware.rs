@@ -6,8 +6,9 @@ use super::together::{Lockstep, Replica, Together};
 use super::{
     ArenaId, BrokenLoss, Chosen, CudaExecutor, Device, Executor, Gpu, Precision, Program, Threads,
 };
+use crate::collective::Collective;
 use crate::data::sampler::{Batch, Sampler};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What a run computes with. It decides how fast the run is and the last bits of its numbers, and is
 /// no part of its config.
@@ -21,6 +22,8 @@ pub struct Hardware {
     pub or_cpu: bool,
     /// The seeds that a GPU updates at once; none runs every seed alone.
     pub seeds: Option<Seeds>,
+    /// The processes that carry a run together.
+    pub collective: Collective,
 }
 
 /// Seeds of one run that a GPU updates at once. Each trains in a thread of its own, and the GPU waits
@@ -116,7 +119,8 @@ impl Hardware {
             Chosen::Cpu(reason) => (None, reason),
             Chosen::Cuda(gpu) => (Some(gpu), None),
         };
-        Ok((Self { threads, gpu, or_cpu: device == Device::Auto, seeds: None }, reason))
+        let or_cpu = device == Device::Auto;
+        Ok((Self { threads, gpu, or_cpu, ..Self::default() }, reason))
     }
 }
 
@@ -150,7 +154,15 @@ impl Engine {
         seed: u64,
     ) -> Result<(Self, Option<String>)> {
         let (program, mut note) = (Arc::new(program), None);
-        if let Some(gpu) = &hardware.gpu {
+        let (size, mut gpu) = (hardware.collective.size(), hardware.gpu.as_ref());
+        if size > 1 && gpu.is_some() {
+            let why = format!("{size} processes carry the run, and they share CPUs alone");
+            if !hardware.or_cpu {
+                return Err(Error::input(why).hint("leave out `--device`, or `mpirun`"));
+            }
+            (gpu, note) = (None, Some(format!("the CPU is used: {why}")));
+        }
+        if let Some(gpu) = gpu {
             let seeds = hardware.seeds.clone().unwrap_or_else(|| Seeds::new(&[seed]));
             let make = |seeds: &[u64]| {
                 let device = (gpu, Precision::Tf32);
@@ -168,7 +180,8 @@ impl Engine {
             }
         }
         let batch = training.batch(program.batch_size());
-        let executor = Executor::new(program, hardware.threads.clone(), seed);
+        let (threads, collective) = (hardware.threads.clone(), hardware.collective.clone());
+        let executor = Executor::among(program, threads, seed, collective);
         Ok((Self::Cpu(Box::new(executor), batch), note))
     }
 
@@ -232,11 +245,15 @@ impl Engine {
         }
     }
 
-    /// The signal at which this run stops at `step`: at once, or where several run together at the
-    /// step of the furthest.
+    /// The signal at which this run stops at `step`: at once; where several processes carry it, that of
+    /// rank 0; where several run together, at the step of the furthest.
     pub fn stops(&self, step: u64, signal: Option<i32>) -> Option<i32> {
         match self {
-            Self::Cpu(..) => signal,
+            Self::Cpu(executor, _) => {
+                let mut bytes = signal.unwrap_or(0).to_le_bytes();
+                executor.collective().broadcast(&mut bytes);
+                Some(i32::from_le_bytes(bytes)).filter(|&signal| signal != 0)
+            }
             Self::Cuda(replica, _) => replica.stops(step, signal),
         }
     }

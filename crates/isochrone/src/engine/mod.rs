@@ -18,6 +18,7 @@ mod plan;
 mod products;
 mod program;
 mod scalar;
+mod shards;
 mod threads;
 mod together;
 #[cfg(not(feature = "cuda"))]
@@ -32,7 +33,7 @@ pub(crate) use hardware::Engine;
 pub use hardware::{Hardware, Seeds};
 pub use launches::Precision;
 pub(crate) use launches::{Argument, Buffer, Factor, Finish, Grid, Kernels, Queue, Target};
-pub use operation::{Backward, Forward, Operation, Stage, Value};
+pub use operation::{Backward, Forward, OfRows, Operation, Stage, Value};
 pub use optimizer::{Adam, Schedule};
 pub use parameters::{ArenaId, Initial, Parameter, Parameters};
 pub(crate) use products::wide_kernel;

@@ -1,5 +1,7 @@
 //! An operation: one formula with its derivative, and what it sees of a program while it runs.
 
+use std::ops::Range;
+
 use super::optimizer::ArenaState;
 use super::{Kernels, Parameter, Product, Scalar, Threads};
 
@@ -36,10 +38,61 @@ pub trait Operation<T: Scalar>: Send + Sync {
         false
     }
 
+    /// The same formula for `rows` of its rows at a time, as shards of a batch are computed; `None` if
+    /// it needs all rows at once.
+    fn of_rows(&self, _rows: usize) -> Option<OfRows<T>> {
+        None
+    }
+
     /// The matrix products of one forward, or of one backward where `wants` says which gradients
     /// of inputs are asked for and `moves` whether those of parameters are.
     fn products(&self, _stage: Stage<'_>) -> Vec<Product> {
         Vec::new()
+    }
+}
+
+/// An operation for some rows: row i of its output depends on row i of its inputs, but on all rows of
+/// those that it sees whole. Gradients of the latter and of parameters are sums over rows.
+pub struct OfRows<T: Scalar> {
+    /// The formula for so many rows.
+    pub operation: Box<dyn Operation<T>>,
+    /// Which inputs it sees whole.
+    pub whole: &'static [usize],
+}
+
+impl<T: Scalar> OfRows<T> {
+    /// An operation that sees the same rows of every input.
+    pub fn new(operation: impl Operation<T> + 'static) -> Option<Self> {
+        Some(Self { operation: Box::new(operation), whole: &[] })
+    }
+
+    /// An operation that sets rows of its first input against all of its second.
+    pub fn against_all(operation: impl Operation<T> + 'static) -> Option<Self> {
+        Some(Self { operation: Box::new(operation), whole: &[1] })
+    }
+}
+
+/// The rows that an operation sees: those of one shard, and all of some inputs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub shard: usize,
+    pub shards: usize,
+    pub whole: &'static [usize],
+}
+
+impl Part {
+    /// All rows.
+    pub const ALL: Self = Self { shard: 0, shards: 1, whole: &[] };
+
+    /// The place of this part's rows among `length` numbers.
+    pub fn of(&self, length: usize) -> Range<usize> {
+        let share = length / self.shards;
+        self.shard * share..(self.shard + 1) * share
+    }
+
+    /// The same for input `at`.
+    fn of_input(&self, at: usize, length: usize) -> Range<usize> {
+        if self.whole.contains(&at) { 0..length } else { self.of(length) }
     }
 }
 
@@ -82,6 +135,7 @@ pub struct Forward<'a, T: Scalar> {
     pub(super) arenas: &'a [ArenaState<T>],
     pub(super) inputs: &'a [Value],
     pub(super) parameters: &'a [Parameter],
+    pub(super) part: Part,
     /// The output to write.
     pub output: &'a mut [T],
     /// Numbers kept for the backward half.
@@ -95,7 +149,8 @@ pub struct Forward<'a, T: Scalar> {
 impl<'a, T: Scalar> Forward<'a, T> {
     /// Input `at`.
     pub fn input(&self, at: usize) -> &'a [T] {
-        &self.values[self.inputs[at].id]
+        let numbers = &self.values[self.inputs[at].id];
+        &numbers[self.part.of_input(at, numbers.len())]
     }
 
     /// Parameter `at`.
@@ -114,6 +169,7 @@ pub struct Backward<'a, T: Scalar> {
     pub(super) parameters: &'a [Parameter],
     pub(super) wants: &'a [bool],
     pub(super) moves: bool,
+    pub(super) part: Part,
     /// Whether the gradient of input 0 holds old numbers, to be overwritten; told to operations
     /// that overwrite, all others add.
     pub fresh_input: bool,
@@ -134,12 +190,15 @@ pub struct Backward<'a, T: Scalar> {
 impl<'a, T: Scalar> Backward<'a, T> {
     /// Input `at`.
     pub fn input(&self, at: usize) -> &'a [T] {
-        &self.values[self.inputs[at].id]
+        let numbers = &self.values[self.inputs[at].id];
+        &numbers[self.part.of_input(at, numbers.len())]
     }
 
     /// The gradient of input `at` to add to, where it is wanted.
     pub fn input_gradient(&mut self, at: usize) -> Option<&mut [T]> {
-        self.wants[at].then(|| &mut self.gradients[self.inputs[at].id][..])
+        let gradient = &mut self.gradients[self.inputs[at].id];
+        let rows = self.part.of_input(at, gradient.len());
+        self.wants[at].then(|| &mut gradient[rows])
     }
 
     /// Parameter `at`.
@@ -160,6 +219,8 @@ impl<'a, T: Scalar> Backward<'a, T> {
     pub fn input_gradient_beside(&mut self, at: usize, beside: usize) -> Option<(&mut [T], &[T])> {
         let parameter = self.parameters[beside];
         let values = parameter.of(&self.arenas[parameter.arena.0].values);
-        self.wants[at].then(|| (&mut self.gradients[self.inputs[at].id][..], values))
+        let gradient = &mut self.gradients[self.inputs[at].id];
+        let rows = self.part.of_input(at, gradient.len());
+        self.wants[at].then(|| (&mut gradient[rows], values))
     }
 }

@@ -22,8 +22,9 @@ pub(super) struct Visit {
 }
 
 impl UpdatePlan {
-    /// The plan for the passes active at `step`.
-    pub fn new<T: Scalar>(program: &Program<T>, step: u64) -> Self {
+    /// The plan for the passes active at `step`. Nodes that `is_cut` names are computed shard by shard:
+    /// their gradients of parameters lie apart from those of other nodes.
+    pub fn new<T: Scalar>(program: &Program<T>, step: u64, is_cut: impl Fn(usize) -> bool) -> Self {
         let active: Vec<bool> =
             program.passes.iter().map(|pass| pass.window.contains(step)).collect();
         let mut needed = vec![false; program.nodes.len()];
@@ -31,7 +32,7 @@ impl UpdatePlan {
         for (pass, &active) in program.passes.iter().zip(&active) {
             if active {
                 mark(&program.nodes, pass.loss.id, &mut needed);
-                backward.push(visits(&program.nodes, pass));
+                backward.push(visits(&program.nodes, pass, &is_cut));
             } else {
                 backward.push(Vec::new());
             }
@@ -73,7 +74,11 @@ fn mark_report<T: Scalar>(nodes: &[Node<T>], value: usize, needed: &mut [bool]) 
 }
 
 /// The backward half of `pass`: the nodes between its loss and its arenas.
-fn visits<T: Scalar>(nodes: &[Node<T>], pass: &Pass) -> Vec<Visit> {
+fn visits<T: Scalar>(
+    nodes: &[Node<T>],
+    pass: &Pass,
+    is_cut: &impl Fn(usize) -> bool,
+) -> Vec<Visit> {
     let moves = |node: &Node<T>| {
         node.parameters.iter().any(|p| pass.arenas.iter().any(|(a, _)| *a == p.arena))
     };
@@ -106,7 +111,8 @@ fn visits<T: Scalar>(nodes: &[Node<T>], pass: &Pass) -> Vec<Visit> {
         let moves = moves(node);
         let added = |parameter: &Parameter| {
             result.iter().any(|visit: &Visit| {
-                visit.moves && nodes[visit.node].parameters.contains(parameter)
+                let alike = is_cut(visit.node) == is_cut(index);
+                visit.moves && alike && nodes[visit.node].parameters.contains(parameter)
             })
         };
         let first = node.parameters.iter().filter(|&parameter| moves && !added(parameter));

@@ -44,6 +44,7 @@ pub struct Program<T: Scalar> {
     batch_size: usize,
     state_size: usize,
     action_size: usize,
+    shards: usize,
     layout: Layout,
     column_values: Vec<Option<Value>>,
     pub(super) values: Vec<(usize, usize)>,
@@ -66,6 +67,7 @@ impl<T: Scalar> Program<T> {
             batch_size,
             state_size,
             action_size,
+            shards: 1,
             layout: Layout::default(),
             column_values: Vec::new(),
             values: Vec::new(),
@@ -88,6 +90,21 @@ impl<T: Scalar> Program<T> {
     /// Rows of a batch.
     pub fn batch_size(&self) -> usize {
         self.batch_size
+    }
+
+    /// Cuts a batch into so many shards: sums over its rows are then sums of each shard, added pairwise,
+    /// so that several processes can carry the shards. On a GPU it changes nothing.
+    ///
+    /// # Panics
+    /// Where it is no power of two or does not divide the rows.
+    pub fn cut(&mut self, shards: usize) {
+        assert!(shards.is_power_of_two() && self.batch_size.is_multiple_of(shards), "shards");
+        self.shards = shards;
+    }
+
+    /// Shards of a batch.
+    pub fn shards(&self) -> usize {
+        self.shards
     }
 
     /// Values per action; 0 if the data have none.

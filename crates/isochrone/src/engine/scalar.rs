@@ -38,6 +38,8 @@ pub trait Scalar:
     fn ln(self) -> Self;
     /// Absolute value.
     fn abs(self) -> Self;
+    /// These numbers where they are in single precision.
+    fn single(numbers: &mut [Self]) -> Option<&mut [f32]>;
 
     /// The larger of two; `self` where they do not compare.
     #[inline(always)]
@@ -75,6 +77,9 @@ impl Scalar for f64 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
 
+    fn single(_numbers: &mut [Self]) -> Option<&mut [f32]> {
+        None
+    }
     #[inline(always)]
     fn of(value: f64) -> Self {
         value
@@ -105,6 +110,9 @@ impl Scalar for f32 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
 
+    fn single(numbers: &mut [Self]) -> Option<&mut [f32]> {
+        Some(numbers)
+    }
     #[inline(always)]
     fn of(value: f64) -> Self {
         value as f32

@@ -1,8 +1,8 @@
 //! f_ij = φ_i · ψ_j / τ for all pairs, and φ_i · ψ_i / τ row by row.
 
 use crate::engine::{
-    Argument, Backward, Factor, Finish, Forward, Grid, Kernels, Operation, Product, Program, Queue,
-    Scalar, Side, Stage, Target, Threads, Value, multiply,
+    Argument, Backward, Factor, Finish, Forward, Grid, Kernels, OfRows, Operation, Product,
+    Program, Queue, Scalar, Side, Stage, Target, Threads, Value, multiply,
 };
 
 struct Pairwise {
@@ -19,6 +19,10 @@ impl<T: Scalar> Operation<T> for Pairwise {
 
     fn kernels(&self) -> Option<&dyn Kernels> {
         Some(self)
+    }
+
+    fn of_rows(&self, rows: usize) -> Option<OfRows<T>> {
+        OfRows::against_all(Self { rows, ..*self })
     }
 
     fn forward(&self, run: Forward<'_, T>) {
@@ -100,6 +104,10 @@ impl<T: Scalar> Operation<T> for ByRow {
 
     fn kernels(&self) -> Option<&dyn Kernels> {
         Some(self)
+    }
+
+    fn of_rows(&self, _rows: usize) -> Option<OfRows<T>> {
+        OfRows::new(Self { ..*self })
     }
 
     fn forward(&self, run: Forward<'_, T>) {

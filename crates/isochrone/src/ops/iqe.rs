@@ -9,7 +9,8 @@ mod kernels;
 
 use super::{BESIDE, LANES, beside, lanes, transpose};
 use crate::engine::{
-    Backward, Forward, Kernels, Operation, Parameter, Program, Scalar, Threads, Value, wide_kernel,
+    Backward, Forward, Kernels, OfRows, Operation, Parameter, Program, Scalar, Threads, Value,
+    wide_kernel,
 };
 
 /// The shape of a head: groups of intervals.
@@ -295,6 +296,14 @@ impl<T: Scalar> Operation<T> for Pairwise {
 
     fn kernels(&self) -> Option<&dyn Kernels> {
         Some(self)
+    }
+
+    fn of_rows(&self, rows: usize) -> Option<OfRows<T>> {
+        let Self { shape, columns, diagonal, .. } = *self;
+        match diagonal {
+            true => OfRows::new(Self { shape, rows, columns: rows, diagonal }),
+            false => OfRows::against_all(Self { shape, rows, columns, diagonal }),
+        }
     }
 
     fn forward(&self, run: Forward<'_, T>) {

@@ -1,7 +1,7 @@
 //! [x y …]: matrices side by side, row by row.
 
 use crate::engine::{
-    Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
+    Argument, Backward, Forward, Grid, Kernels, OfRows, Operation, Program, Queue, Scalar, Value,
 };
 
 struct Join {
@@ -15,6 +15,10 @@ impl<T: Scalar> Operation<T> for Join {
 
     fn kernels(&self) -> Option<&dyn Kernels> {
         Some(self)
+    }
+
+    fn of_rows(&self, _rows: usize) -> Option<OfRows<T>> {
+        OfRows::new(Self { widths: self.widths.clone() })
     }
 
     fn forward(&self, run: Forward<'_, T>) {

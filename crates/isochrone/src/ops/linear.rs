@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::BESIDE;
 use crate::engine::{
-    Backward, Forward, Kernels, Operation, Parameter, Product, Program, Scalar, Side, Stage,
-    Threads, Value, multiply, wide_kernel,
+    Backward, Forward, Kernels, OfRows, Operation, Parameter, Product, Program, Scalar, Side,
+    Stage, Threads, Value, multiply, wide_kernel,
 };
 
 /// What a layer applies to its sums.
@@ -403,6 +403,10 @@ impl<T: Scalar> Operation<T> for Layer {
 
     fn overwrites(&self) -> bool {
         true
+    }
+
+    fn of_rows(&self, rows: usize) -> Option<OfRows<T>> {
+        OfRows::new(Self { rows, ..*self })
     }
 
     fn products(&self, stage: Stage<'_>) -> Vec<Product> {

@@ -22,7 +22,7 @@ use shape::{NONE, component};
 
 use super::{LANES, lanes, transpose};
 use crate::engine::{
-    Backward, Forward, Kernels, Operation, Program, Scalar, Threads, Value, wide_kernel,
+    Backward, Forward, Kernels, OfRows, Operation, Program, Scalar, Threads, Value, wide_kernel,
 };
 
 /// Rows that one task takes.
@@ -179,6 +179,10 @@ impl<T: Scalar> Operation<T> for Pairwise {
         Some(self)
     }
 
+    fn of_rows(&self, rows: usize) -> Option<OfRows<T>> {
+        OfRows::against_all(Self { rows, ..*self })
+    }
+
     fn forward(&self, run: Forward<'_, T>) {
         let Self { shape, rows, columns } = *self;
         let (width, stride) = (shape.width(), stride_of(columns));
@@ -278,6 +282,10 @@ impl<T: Scalar> Operation<T> for ByRow {
 
     fn kernels(&self) -> Option<&dyn Kernels> {
         Some(self)
+    }
+
+    fn of_rows(&self, rows: usize) -> Option<OfRows<T>> {
+        OfRows::new(Self { rows, ..*self })
     }
 
     fn forward(&self, run: Forward<'_, T>) {

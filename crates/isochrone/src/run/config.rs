@@ -274,7 +274,7 @@ impl RunConfig {
 
     /// The part that decides a model, wherever the data lie.
     pub(super) fn of_model(&self) -> Self {
-        let TrainConfig { steps, batch_size, .. } = self.train;
+        let TrainConfig { steps, batch_size, shards, .. } = self.train;
         let DataConfig { seed, scaling, validation, .. } = self.data;
         let data = DataConfig {
             seed,
@@ -285,7 +285,7 @@ impl RunConfig {
             policy_goal: self.data.policy_goal.clone(),
             ..DataConfig::default()
         };
-        let train = TrainConfig { steps, batch_size, ..TrainConfig::default() };
+        let train = TrainConfig { steps, batch_size, shards, ..TrainConfig::default() };
         Self { from: None, data, train, evaluation: EvaluationConfig::default(), ..self.clone() }
     }
 
@@ -327,6 +327,7 @@ impl RunConfig {
             let what = format!("`{key}` is `0`, expected at least 1");
             return Err(Error::input(what).hint(SEE_CONFIG));
         }
+        self.train.check_shards(1)?;
         let tasks = self.evaluation.tasks;
         if tasks as u64 > MOST_TASKS {
             let what = format!("`evaluation.tasks` is `{tasks}`, expected 1 to {MOST_TASKS}");

@@ -16,6 +16,7 @@ use super::source::{Source, tasks};
 use super::tables::{evaluation_columns, evaluation_row};
 use crate::algorithms;
 use crate::checkpoint::{Lock, Snapshot, latest, save_step};
+use crate::collective::Collective;
 use crate::data::Dataset;
 use crate::engine::Hardware;
 use crate::error::{Error, Result};
@@ -77,8 +78,11 @@ pub fn execute(
     observer: &mut dyn Observer,
 ) -> Result<Finished> {
     let hardware = hardware.into();
-    let _lock = Lock::take(folder)?;
-    let extended = folder::check(config, folder)?;
+    let collective = hardware.collective.clone();
+    // Of several processes that carry the run, rank 0 alone reads and writes its folder.
+    let keeps = collective.rank() == 0;
+    let _lock = keeps.then(|| Lock::take(folder)).transpose()?;
+    let extended = if keeps { folder::check(config, folder)? } else { None };
     let data = source.prepared(config)?;
     let trainer = begin(config, source, &data, &hardware, observer)?;
     let device = hardware.gpu.as_ref().filter(|_| trainer.on_gpu()).map(|gpu| gpu.name.clone());
@@ -92,14 +96,19 @@ pub fn execute(
         tasks: tasks(config, source)?,
         trainer,
         success: None,
+        keeps,
     };
-    let from = session.begin(observer)?;
+    session.agree(&collective)?;
+    let from = if keeps { session.begin(observer)? } else { None };
+    session.trainer.share(&collective)?;
     // Only now: a command that was refused leaves the folder free for the corrected one.
     let discount = source.discount(config);
     let mut provenance = Provenance::new(conditions, &source.dataset, &session.data, discount);
     provenance.from = config.from.as_deref();
     provenance.from_step = from;
-    folder::claim(config, &provenance, extended.is_some(), folder)?;
+    if keeps {
+        folder::claim(config, &provenance, extended.is_some(), folder)?;
+    }
     if let Some(before) = extended {
         observer.noted(&format!(
             "continuing from {before} to {} updates; schedules and phases now span all of them",
@@ -208,6 +217,8 @@ struct Session<'a> {
     tasks: Vec<Task>,
     trainer: Trainer<'a>,
     success: Option<Success>,
+    /// Whether this process reads and writes the folder.
+    keeps: bool,
 }
 
 impl Session<'_> {
@@ -217,6 +228,18 @@ impl Session<'_> {
         let mut identity = self.config.identity();
         identity.train.steps = 0;
         Ok(blake3::hash(identity.to_toml()?.as_bytes()).to_hex().to_string())
+    }
+
+    /// Checks that all processes of the run have the data and the config of rank 0.
+    fn agree(&self, collective: &Collective) -> Result<()> {
+        let own = blake3::hash(format!("{} {}", self.config_hash()?, self.data).as_bytes());
+        let mut first = *own.as_bytes();
+        collective.broadcast(&mut first);
+        if first == *own.as_bytes() {
+            return Ok(());
+        }
+        Err(Error::changed("the data or the config are not those of rank 0")
+            .hint("every machine needs the same files and the same command"))
     }
 
     fn checkpoints(&self) -> PathBuf {
@@ -263,7 +286,7 @@ impl Session<'_> {
     }
 
     fn run(&mut self, observer: &mut dyn Observer) -> Result<Finished> {
-        let mut journal = self.open_journal()?;
+        let mut journal = self.keeps.then(|| self.open_journal()).transpose()?;
         let (settings, names) = (&self.config.train, self.trainer.metrics());
         let [logged, evaluated] = due(settings);
         let saved = Due { every: settings.save_every, last: settings.steps };
@@ -274,20 +297,21 @@ impl Session<'_> {
             let last = step == settings.steps;
             if logged.at(step) {
                 let row = self.trainer.row()?;
-                journal.logged(step, &row)?;
+                journal.as_mut().map_or(Ok(()), |journal| journal.logged(step, &row))?;
                 observer.logged(step, &names, &row);
             }
             let mut seconds = f64::NAN;
-            if evaluated.at(step) {
-                seconds = self.evaluate(&mut journal, observer)?;
+            if let Some(journal) = journal.as_mut().filter(|_| evaluated.at(step)) {
+                seconds = self.evaluate(journal, observer)?;
             }
             observer.updated(step, settings.steps);
             let signal = self.trainer.stops(observer.signal());
-            if saved.at(step) || signal.is_some() {
+            let saves = saved.at(step) || signal.is_some();
+            if let Some(journal) = journal.as_mut().filter(|_| saves) {
                 let rate = (step - since.1) as f64 / since.0.elapsed().as_secs_f64();
                 journal.timed(step, [rate, seconds])?;
                 since = (Instant::now(), step);
-                self.save(&journal)?;
+                self.save(journal)?;
             }
             if let Some(signal) = signal.filter(|_| !last) {
                 return Err(Error::Interrupted(signal));
@@ -354,6 +378,9 @@ impl Session<'_> {
     /// Writes the model unless it is there, whole and of this run.
     fn finish(&mut self, observer: &mut dyn Observer) -> Result<Finished> {
         let model = self.trainer.model()?;
+        if !self.keeps {
+            return Ok(Finished { model, success: None });
+        }
         let path = self.folder.join(MODEL);
         let refused = folder::read_model(self.config, self.folder).err();
         if let Some(error) = &refused {

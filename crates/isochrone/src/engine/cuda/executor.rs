@@ -257,7 +257,7 @@ impl CudaExecutor {
     pub(super) fn plan(&mut self, step: u64, most: u64) -> (usize, u64) {
         let known = self.plans.iter().position(|plan| plan.serves(&self.program, step));
         let plan = known.unwrap_or_else(|| {
-            self.plans.push(UpdatePlan::new(&self.program, step));
+            self.plans.push(UpdatePlan::new(&self.program, step, |_| false));
             self.plans.len() - 1
         });
         let serves = |ahead: &u64| self.plans[plan].serves(&self.program, step + ahead);

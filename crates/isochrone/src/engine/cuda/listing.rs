@@ -19,7 +19,7 @@ pub(crate) fn listing(program: &Program<f32>) -> Result<Vec<ListedLaunch>> {
     let mut places = Places::default();
     let optimizer = OptimizerPlaces::new(&mut places, program);
     let layout = DeviceLayout::new(&mut places, program, 1)?;
-    let (plan, mut launches) = (UpdatePlan::new(program, 0), Vec::new());
+    let (plan, mut launches) = (UpdatePlan::new(program, 0, |_| false), Vec::new());
     layout.forward(program, &optimizer.arenas, &plan, &mut launches)?;
     for pass in 0..program.passes.len() {
         layout.backward(program, &optimizer.arenas, (&plan, pass), &mut launches)?;

@@ -4,7 +4,9 @@ use super::{
     DifferenceHead, HeadWeights, Lane, WeightGradients, differentiate, dot, evaluate,
     pair_differences, row, row_differences, whole,
 };
-use crate::engine::{Backward, Forward, Kernels, Operation, Parameter, Program, Scalar, Value};
+use crate::engine::{
+    Backward, Forward, Kernels, OfRows, Operation, Parameter, Program, Scalar, Value,
+};
 use crate::ops::{LANES, lanes, transpose};
 
 /// Tasks that the rows of all pairs are cut into, whatever the number of threads.
@@ -145,6 +147,14 @@ impl<T: Scalar> Operation<T> for Distances {
 
     fn kernels(&self) -> Option<&dyn Kernels> {
         Some(self)
+    }
+
+    fn of_rows(&self, rows: usize) -> Option<OfRows<T>> {
+        let Self { head, columns, by_row, .. } = *self;
+        match by_row {
+            true => OfRows::new(Self { head, rows, columns: rows, by_row }),
+            false => OfRows::against_all(Self { head, rows, columns, by_row }),
+        }
     }
 
     /// The ends, transposed, and the room of every task.

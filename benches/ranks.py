@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Times one run over several processes: `isochrone train` under `mpirun`, CMD-1 at 4x512.
+
+    benches/ranks.py --out benches/results/two-cores-ranks              # writes ranks.json and ranks.md
+    benches/ranks.py --out benches/results/two-cores-ranks --report     # writes ranks.md again
+
+Every process has one thread. Cases take turns, so that what else runs on the machine slows all of them
+alike; of the repeated measurements the fastest counts, which other load disturbs least. The rate is that
+of the last part of a run, between two checkpoints, without start, evaluation or saving.
+"""
+
+import argparse
+import csv
+import ctypes
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROWS = 256
+SHARDS = 4
+# Numbers of an exchange: the gradients of CMD-1 at 4x512, and the embeddings of a batch.
+EXCHANGES = (1_800_000, 256 * 512, 256)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--isochrone", default=str(HERE.parent / "target/release/isochrone"))
+    parser.add_argument("--mpirun", default="mpirun")
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--steps", type=int, default=40, help="updates that are timed")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="a folder for ranks.json and ranks.md")
+    parser.add_argument("--report", action="store_true", help="only writes ranks.md again")
+    parser.add_argument("--exchange", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def launcher(options, processes):
+    if processes == 0:
+        return []
+    return [options.mpirun, "--oversubscribe", "-n", str(processes)]
+
+
+def milliseconds(options, processes, rows, shards):
+    """One update of CMD-1; 0 processes are one without mpirun."""
+    wide = "[512,512,512,512]"
+    settings = {
+        "train.steps": options.steps + 10,
+        "train.save_every": 10,
+        "train.log_every": options.steps + 10,
+        "train.batch_size": rows,
+        "train.shards": shards,
+        "evaluation.tasks": 1,
+        "algorithm.network.hidden": wide,
+        "algorithm.policy.network.hidden": wide,
+        "algorithm.head.latent": 512,
+    }
+    # The first ten updates warm up; of the rest every ten are timed.
+    with tempfile.TemporaryDirectory() as folder:
+        words = launcher(options, processes) + [options.isochrone, "train", "pinwheel", "--algorithm", "cmd1-paper"]
+        words += ["--threads", "1", "--out", f"{folder}/run"]
+        for name, value in settings.items():
+            words += ["--set", f"{name}={value}"]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        rows = list(csv.DictReader(open(f"{folder}/run/timing.csv")))
+    rates = [float(row["time/updates_per_second"]) for row in rows[1:]]
+    return 1000 / max(rates)
+
+
+def exchange():
+    """What this script does as one of two processes: sends numbers to and fro, as `isochrone` does."""
+    mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+    handle = lambda name: ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(mpi, name)))
+    world, number = handle("ompi_mpi_comm_world"), handle("ompi_mpi_float")
+    mpi.MPI_Init(None, None)
+    rank = ctypes.c_int()
+    mpi.MPI_Comm_rank(world, ctypes.byref(rank))
+    found = {}
+    for count in EXCHANGES:
+        own, theirs = (ctypes.c_float * count)(), (ctypes.c_float * count)()
+        times = []
+        for _ in range(50):
+            since = time.perf_counter()
+            mpi.MPI_Sendrecv(own, count, number, 1 - rank.value, 0, theirs, count, number, 1 - rank.value, 0, world, None)
+            times.append(time.perf_counter() - since)
+        found[count] = 1000 * statistics.median(times)
+    mpi.MPI_Finalize()
+    if rank.value == 0:
+        print(json.dumps(found))
+
+
+def measure(options):
+    counts = options.processes
+    cases = {"alone": (0, ROWS, 1), "alone, cut": (0, ROWS, SHARDS), "mpirun -n 1": (1, ROWS, 1)}
+    cases |= {f"strong {n}": (n, ROWS, SHARDS) for n in counts}
+    cases |= {f"weak {n}": (n, ROWS * n, SHARDS) for n in counts}
+    cases |= {f"weak alone {n}": (1, ROWS * n, SHARDS) for n in counts}
+    times = {name: [] for name in cases}
+    load = [os.getloadavg()[0]]
+    for _ in range(options.repeat):
+        for name, case in cases.items():
+            times[name].append(milliseconds(options, *case))
+        load.append(os.getloadavg()[0])
+    words = launcher(options, 2) + ["python3", __file__, "--exchange", "--out", "."]
+    exchanged = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+    cpu = next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "load": load,
+        "rows": ROWS,
+        "shards": SHARDS,
+        "processes": counts,
+        "milliseconds": times,
+        "exchange_milliseconds": exchanged,
+    }
+
+
+def report(found):
+    best = {name: min(times) for name, times in found["milliseconds"].items()}
+    load = found["load"]
+    lines = [
+        f"{found['cpu']}, {found['cores']} cores, load {min(load):.1f} to {max(load):.1f} including the measurement; "
+        f"CMD-1 as printed, 4 × 512, latent 512, one thread per process, fastest of "
+        f"{len(found['milliseconds']['alone'])} measurements.",
+        "",
+        "| one update of 256 rows in one process | ms | against the first |",
+        "|---|---|---|",
+    ]
+    names = {
+        "alone": "without `mpirun`, one shard",
+        "mpirun -n 1": "`mpirun -n 1`, one shard: the collective path",
+        "alone, cut": f"without `mpirun`, {found['shards']} shards",
+        "strong 1": f"`mpirun -n 1`, {found['shards']} shards",
+    }
+    for name, words in names.items():
+        lines.append(f"| {words} | {best[name]:.1f} | {100 * (best[name] / best['alone'] - 1):+.1f} % |")
+    lines += [
+        "",
+        "| processes | 256 rows: ms per update | speed-up | 256 rows each: ms per update | the same rows in one process | speed-up |",
+        "|---|---|---|---|---|---|",
+    ]
+    for n in found["processes"]:
+        strong, weak, alone = best[f"strong {n}"], best[f"weak {n}"], best[f"weak alone {n}"]
+        lines.append(
+            f"| {n} | {strong:.1f} | {best['strong 1'] / strong:.2f} | {weak:.1f} | {alone:.1f} | {alone / weak:.2f} |"
+        )
+    lines += ["", "| exchange between two processes | ms | GB/s each way |", "|---|---|---|"]
+    for count, taken in found["exchange_milliseconds"].items():
+        size = 4 * int(count)
+        lines.append(f"| {size:,} bytes | {taken:.3f} | {size / taken / 1e6:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    options = arguments()
+    if options.exchange:
+        return exchange()
+    os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    options.out.mkdir(parents=True, exist_ok=True)
+    data = options.out / "ranks.json"
+    if not options.report:
+        data.write_text(json.dumps(measure(options), indent=1) + "\n")
+    (options.out / "ranks.md").write_text(report(json.loads(data.read_text())))
+    print((options.out / "ranks.md").read_text())
+
+
+if __name__ == "__main__":
+    main()

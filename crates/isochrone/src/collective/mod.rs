@@ -1,0 +1,192 @@
+//! Processes that carry one run together: what they gather, add and tell each other.
+//!
+//! Every operation gives each process the same bits: a gather copies, and a sum adds pairs of
+//! neighbours, then pairs of pairs, whatever the order in which processes finish. There is one kind
+//! of processes, those that `mpirun` started (`mpi.rs`); without it a process is alone.
+
+#[cfg(all(feature = "mpi", unix))]
+mod mpi;
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+
+/// What moves numbers between the processes of a run. All of them call the same functions in the
+/// same order; a process that has gone ends the others, so that none of these can fail.
+pub trait Processes: Send + Sync {
+    /// The number of this process, from 0.
+    fn rank(&self) -> usize;
+    /// How many processes there are.
+    fn size(&self) -> usize;
+    /// Sends `numbers` to a process that sends as many, which go to `theirs`.
+    fn exchange(&self, with: usize, numbers: &[f32], theirs: &mut [f32]);
+    /// Cuts `numbers` into one equal part per process; each has its own and receives the others'.
+    fn all_gather(&self, numbers: &mut [f32]);
+    /// The bytes of rank 0 become everybody's.
+    fn broadcast(&self, bytes: &mut [u8]);
+    /// Waits for all processes and leaves.
+    fn leave(&self);
+}
+
+/// The processes of a run; by default this one alone.
+#[derive(Clone, Default)]
+pub struct Collective {
+    processes: Option<Arc<dyn Processes>>,
+}
+
+impl Collective {
+    /// These processes.
+    pub fn new(processes: Arc<dyn Processes>) -> Self {
+        Self { processes: Some(processes) }
+    }
+
+    /// The processes that `mpirun` started with this one, or this one alone.
+    ///
+    /// # Errors
+    /// `mpirun` was used, and this build has no MPI or the library cannot be loaded.
+    pub fn launched() -> Result<Self> {
+        match Launch::read() {
+            None => Ok(Self::default()),
+            Some(launch) => launch.join(),
+        }
+    }
+
+    /// The number of this process, from 0.
+    pub fn rank(&self) -> usize {
+        self.processes.as_ref().map_or(0, |processes| processes.rank())
+    }
+
+    /// How many processes there are.
+    pub fn size(&self) -> usize {
+        self.processes.as_ref().map_or(1, |processes| processes.size())
+    }
+
+    /// Adds up the `numbers` of all processes, of which there is a power of two; `room` is reused.
+    pub fn sum(&self, numbers: &mut [f32], room: &mut Vec<f32>) {
+        let Some(processes) = &self.processes else { return };
+        room.resize(numbers.len(), 0.0);
+        let mut apart = 1;
+        while apart < processes.size() {
+            processes.exchange(processes.rank() ^ apart, numbers, room);
+            // a + b has the bits of b + a: both sides of a pair have the same sum.
+            numbers.iter_mut().zip(&*room).for_each(|(sum, &number)| *sum += number);
+            apart *= 2;
+        }
+    }
+
+    /// Cuts `numbers` into one equal part per process; each has its own and receives the others'.
+    pub fn all_gather(&self, numbers: &mut [f32]) {
+        if let Some(processes) = &self.processes {
+            processes.all_gather(numbers);
+        }
+    }
+
+    /// The bytes of rank 0 become everybody's.
+    pub fn broadcast(&self, bytes: &mut [u8]) {
+        if let Some(processes) = &self.processes {
+            processes.broadcast(bytes);
+        }
+    }
+
+    /// Waits for all processes and leaves; nothing is exchanged afterwards.
+    pub fn leave(&self) {
+        if let Some(processes) = &self.processes {
+            processes.leave();
+        }
+    }
+}
+
+/// How `mpirun` started this process, as its environment says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch {
+    /// The number of this process, from 0.
+    pub rank: usize,
+    /// How many processes were started.
+    pub size: usize,
+    /// How many of them are on this machine.
+    pub here: usize,
+}
+
+impl Launch {
+    /// What Open MPI's `mpirun` says; `None` if it did not start this process.
+    pub fn read() -> Option<Self> {
+        Self::of(|name| std::env::var(name).ok()?.parse().ok())
+    }
+
+    fn of(variable: impl Fn(&str) -> Option<usize>) -> Option<Self> {
+        let size = variable("OMPI_COMM_WORLD_SIZE")?;
+        let rank = variable("OMPI_COMM_WORLD_RANK")?;
+        Some(Self { rank, size, here: variable("OMPI_COMM_WORLD_LOCAL_SIZE").unwrap_or(1) })
+    }
+
+    #[cfg(all(feature = "mpi", unix))]
+    fn join(self) -> Result<Collective> {
+        let found = mpi::Mpi::init().map_err(|error| {
+            Error::input(format!("cannot use MPI: {error}"))
+                .hint("install Open MPI on every machine, such as Debian's `openmpi-bin`")
+        })?;
+        Ok(Collective::new(Arc::new(found)))
+    }
+
+    #[cfg(not(all(feature = "mpi", unix)))]
+    fn join(self) -> Result<Collective> {
+        if self.size == 1 {
+            return Ok(Collective::default());
+        }
+        Err(Error::input(format!("started as {} processes, and this build has no MPI", self.size))
+            .hint("build with the feature `mpi`, or start it without mpirun"))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod threads;
+
+#[cfg(test)]
+mod tests {
+    use super::threads::ranks;
+    use super::*;
+
+    #[test]
+    fn every_rank_gets_the_sum_of_neighbours_and_the_parts_of_all() {
+        // Added from left to right, the threes would be lost: 1e8 + 3 = 1e8.
+        let numbers = [1e8f32, 3.0, 3.0, 3.0];
+        let expected = (numbers[0] + numbers[1]) + (numbers[2] + numbers[3]);
+        assert_ne!(expected, 1e8 + 3.0 + 3.0 + 3.0);
+        let found = ranks(4, |collective| {
+            let rank = collective.rank();
+            let (mut sum, mut parts, mut told) = ([numbers[rank]; 3], [0.0; 8], [rank as u8; 2]);
+            collective.sum(&mut sum, &mut Vec::new());
+            parts[2 * rank..2 * rank + 2].fill(rank as f32);
+            collective.all_gather(&mut parts);
+            collective.broadcast(&mut told);
+            (sum, parts, told)
+        });
+        for found in found {
+            assert_eq!(found, ([expected; 3], [0., 0., 1., 1., 2., 2., 3., 3.], [0, 0]));
+        }
+    }
+
+    #[test]
+    fn a_process_alone_keeps_what_it_has() {
+        let (alone, mut numbers) = (Collective::default(), [1.0, 2.0]);
+        alone.sum(&mut numbers, &mut Vec::new());
+        alone.all_gather(&mut numbers);
+        alone.broadcast(&mut [0]);
+        alone.leave();
+        assert_eq!((numbers, alone.rank(), alone.size()), ([1.0, 2.0], 0, 1));
+    }
+
+    #[test]
+    fn the_environment_of_mpirun_is_read() {
+        let of = |names: &'static [(&str, usize)]| {
+            Launch::of(|name| names.iter().find(|(other, _)| *other == name).map(|(_, n)| *n))
+        };
+        assert_eq!(of(&[]), None);
+        let names = &[
+            ("OMPI_COMM_WORLD_SIZE", 4),
+            ("OMPI_COMM_WORLD_RANK", 3),
+            ("OMPI_COMM_WORLD_LOCAL_SIZE", 2),
+        ];
+        assert_eq!(of(names), Some(Launch { rank: 3, size: 4, here: 2 }));
+    }
+}
