@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -185,6 +186,46 @@ fn killed_at_random_times_the_same_command_ends_with_the_same_bytes() {
     }
     assert!(with_checkpoint > 5, "only {with_checkpoint} kills came after a checkpoint");
     println!("figures: {kills} kills of the command, 0 losses");
+}
+
+/// Starts a run and takes its folder away once there is a checkpoint, until the run says so.
+fn without_folder(run: &Path, away: &Path) -> (Child, BufReader<ChildStderr>) {
+    let mut child = train(run, 1, &SMALL).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    wait_until("a checkpoint", || !checkpoints(run).is_empty());
+    std::fs::rename(run, away).unwrap();
+    let mut line = String::new();
+    while !line.contains("is gone; waiting") {
+        line.clear();
+        assert!(told.read_line(&mut line).unwrap() > 0, "it ended without a word of the folder");
+    }
+    (child, told)
+}
+
+#[test]
+fn a_folder_that_is_away_for_a_moment_is_waited_for() {
+    let folder = TempDir::new().unwrap();
+    let (run, away) = (place(&folder, "run"), place(&folder, "away"));
+    let (mut child, _told) = without_folder(&run, &away);
+    std::fs::rename(&away, &run).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_undisturbed(&run);
+}
+
+#[test]
+fn a_folder_that_stays_away_is_told_and_the_run_resumes_once_it_is_back() {
+    let folder = TempDir::new().unwrap();
+    let (run, away) = (place(&folder, "run"), place(&folder, "away"));
+    let (mut child, mut told) = without_folder(&run, &away);
+    // A signal spares the rest of the time.
+    send("TERM", &child);
+    let mut said = String::new();
+    told.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(4), "{said}");
+    assert!(said.contains("cannot find") && said.contains("checkpoints"), "{said}");
+    std::fs::rename(&away, &run).unwrap();
+    assert_code(&train(&run, 1, &SMALL).output().unwrap(), 0);
+    assert_undisturbed(&run);
 }
 
 #[test]

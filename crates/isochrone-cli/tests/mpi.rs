@@ -58,10 +58,10 @@ fn started(processes: usize) -> Command {
     command
 }
 
-fn train(processes: usize, algorithm: &str, folder: &Path, settings: &[&str]) -> Command {
+fn train(processes: usize, algorithm: &str, folder: &Path) -> Command {
     let mut command = started(processes);
     command.args(["train", "pinwheel", "--threads", "1", "-a", algorithm, "--out"]).arg(folder);
-    for setting in SETTINGS.iter().chain(settings) {
+    for setting in SETTINGS {
         command.args(["--set", setting]);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -107,7 +107,7 @@ fn process_of(mpirun: &Child, rank: usize) -> Option<u32> {
 
 /// Waits until `is_so`.
 #[track_caller]
-fn until(is_so: impl Fn() -> bool) {
+fn until(mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
         assert!(since.elapsed() < PATIENCE, "waited too long");
@@ -124,7 +124,7 @@ fn one_two_and_four_processes_end_with_the_bytes_of_a_run_alone() {
     for algorithm in ["cmd1", "cmd2"] {
         let place = |processes: usize| folder.path().join(format!("{algorithm}-{processes}"));
         for processes in [0, 1, 2, 4] {
-            let output = train(processes, algorithm, &place(processes), &[]).output().unwrap();
+            let output = train(processes, algorithm, &place(processes)).output().unwrap();
             assert_code(&output, 0);
             let told = String::from_utf8(output.stdout).unwrap();
             assert_eq!(told.matches("trained ").count(), 1, "one process speaks: {told}");
@@ -140,8 +140,8 @@ fn a_killed_rank_ends_the_job_and_the_run_goes_on_with_another_number_of_process
     }
     let folder = TempDir::new().unwrap();
     let (whole, place) = (folder.path().join("whole"), folder.path().join("killed"));
-    assert_code(&train(0, "cmd1", &whole, &[]).output().unwrap(), 0);
-    let mut child = train(2, "cmd1", &place, &[]).spawn().unwrap();
+    assert_code(&train(0, "cmd1", &whole).output().unwrap(), 0);
+    let mut child = train(2, "cmd1", &place).spawn().unwrap();
     until(|| place.join("checkpoints/step-000000000060.safetensors").exists());
     let rank = process_of(&child, 1).expect("rank 1 runs");
     Command::new("kill").args(["-9", &rank.to_string()]).status().unwrap();
@@ -150,7 +150,7 @@ fn a_killed_rank_ends_the_job_and_the_run_goes_on_with_another_number_of_process
     let told = assert_code(&output, 128 + 9);
     assert!(told.contains("rank 1") && told.contains("signal 9"), "{told}");
     assert!(!place.join("model.safetensors").exists(), "it was killed too late");
-    let told = assert_code(&train(4, "cmd1", &place, &[]).output().unwrap(), 0);
+    let told = assert_code(&train(4, "cmd1", &place).output().unwrap(), 0);
     assert!(told.contains("resuming from step"), "{told}");
     assert_same(&place, &whole);
 }

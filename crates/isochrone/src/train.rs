@@ -146,7 +146,9 @@ impl<'d> Trainer<'d> {
         let teacher = algorithm.teacher().map(|teacher| {
             let policy_goal = &data.normalization.policy_goal;
             let terms = Terms { discount, radius: data.radius, policy_goal, seed };
-            hardware.threads.enter(|| Teacher::new(dataset, teacher, terms, tell))
+            let collective = &hardware.collective;
+            let solve = || Teacher::among(dataset, teacher, terms, tell, collective);
+            hardware.threads.enter(solve)
         });
         let teacher = teacher.transpose()?;
         let mut parameters = Parameters::default();

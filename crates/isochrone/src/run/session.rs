@@ -1,9 +1,10 @@
 //! The loop of a run: updates, rows of metrics, evaluations and checkpoints, from where its folder
 //! stands to its end.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::config::RunConfig;
 use super::files::{CHECKPOINTS, MODEL};
@@ -204,6 +205,10 @@ fn measure(
     success(&*opened.environment, tasks, model, Control::Policy, seed).map(Some)
 }
 
+/// How long a folder may be away before the run gives up, and how long it waits between two looks.
+const AWAY: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// Updates that a GPU is asked for at once at most, between two looks at signals.
 const PORTION: u64 = 256;
 
@@ -311,6 +316,7 @@ impl Session<'_> {
                 let rate = (step - since.1) as f64 / since.0.elapsed().as_secs_f64();
                 journal.timed(step, [rate, seconds])?;
                 since = (Instant::now(), step);
+                self.await_folder(observer)?;
                 self.save(journal)?;
             }
             if let Some(signal) = signal.filter(|_| !last) {
@@ -357,6 +363,29 @@ impl Session<'_> {
         let (distance, goal) = plane.overview(model)?;
         let image = pictures::thumbnail(&distance, goal)?;
         journal.events.image(self.trainer.step(), "evaluation/isochrones", &image)
+    }
+
+    /// Waits for the folder if it is gone: a disk that machines share may be away for a moment.
+    fn await_folder(&self, observer: &mut dyn Observer) -> Result<()> {
+        let folder = self.checkpoints();
+        let since = Instant::now();
+        while let Err(error) = std::fs::metadata(&folder) {
+            if error.kind() != ErrorKind::NotFound {
+                break;
+            }
+            if since.elapsed() > AWAY || observer.signal().is_some() {
+                return Err(Error::disk("find", folder, error));
+            }
+            if since.elapsed() < PAUSE {
+                let seconds = AWAY.as_secs();
+                observer.noted(&format!(
+                    "{} is gone; waiting up to {seconds} s for it",
+                    folder.display()
+                ));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
     }
 
     /// Tables first, then the checkpoint: a table is never behind it. A distance that has run away

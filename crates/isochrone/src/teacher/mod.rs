@@ -24,6 +24,7 @@ pub use kinds::{Kinds, KindsBy};
 use self::landmarks::{Fineness, Landmarks};
 use self::process::Counted;
 use self::solve::{Rule, distances};
+use crate::collective::Collective;
 use crate::data::{Dataset, Lessons, check_room};
 use crate::error::{Error, Result};
 use crate::random::{Purpose, Stream};
@@ -173,6 +174,20 @@ impl Teacher {
         terms: Terms<'_>,
         tell: &Tell<'_>,
     ) -> Result<Self> {
+        Self::among(dataset, settings, terms, tell, &Collective::default())
+    }
+
+    /// As [`Teacher::new`], as one of several processes, each of which solves its share of the goals.
+    ///
+    /// # Errors
+    /// As [`Teacher::new`].
+    pub fn among(
+        dataset: &Dataset,
+        settings: &Settings,
+        terms: Terms<'_>,
+        tell: &Tell<'_>,
+        collective: &Collective,
+    ) -> Result<Self> {
         settings.check()?;
         let axes = axes(&settings.place, terms.policy_goal, dataset.state_size())?;
         let fine = Fineness {
@@ -202,15 +217,20 @@ impl Teacher {
             set.sort_unstable_by_key(|&landmark| (landmark != goal, landmark));
             set
         };
-        let mut nats = vec![0.0f32; goals.len() * landmarks.count()];
+        let share = goals.len().div_ceil(collective.size());
+        let mut nats = vec![0.0f32; collective.size() * share * landmarks.count()];
+        let own = goals.chunks(share).nth(collective.rank()).unwrap_or_default();
+        let first = collective.rank() * share * landmarks.count();
         let done = AtomicUsize::new(0);
-        nats.par_chunks_exact_mut(landmarks.count()).zip(&goals).try_for_each(
+        nats[first..].par_chunks_exact_mut(landmarks.count()).zip(own).try_for_each(
             |(column, &goal)| {
                 column.copy_from_slice(&distances(&process, rule, &reached(goal)));
                 let done = 1 + done.fetch_add(1, Ordering::Relaxed);
-                tell(done, goals.len()).map_or(Ok(()), |signal| Err(Error::Interrupted(signal)))
+                tell(done, own.len()).map_or(Ok(()), |signal| Err(Error::Interrupted(signal)))
             },
         )?;
+        collective.all_gather(&mut nats);
+        nats.truncate(goals.len() * landmarks.count());
         let farthest = bound(&mut nats, settings.out_of_reach);
         let mut columns = vec![u32::MAX; landmarks.count()];
         goals.iter().enumerate().for_each(|(column, &goal)| columns[goal as usize] = column as u32);
