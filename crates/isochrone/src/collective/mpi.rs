@@ -10,7 +10,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
-use super::Processes;
+use super::processes::Processes;
 
 /// What Open MPI 3 to 5 call their library.
 const NAME: &str = "libmpi.so.40";
