@@ -38,7 +38,7 @@ fn every_promise_names_tests_that_exist() {
             let package = repository.join("crates").join(package);
             let folder = match target.strip_prefix("--test=") {
                 None => package.join("src"),
-                Some(program) if package.join("tests").join(program).is_dir() => {
+                Some(program) if package.join("tests").join(program).join("main.rs").is_file() => {
                     package.join("tests").join(program)
                 }
                 Some(_) => package.join("tests"),
