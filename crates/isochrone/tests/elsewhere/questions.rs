@@ -55,6 +55,12 @@ impl Questions {
             let [steps, actions] =
                 [model.steps(&self.from, &self.to), model.act(&self.from, &self.to)]
                     .map(Result::unwrap);
+            // States that are named several times, and are embedded once, have the same answers.
+            let again = |values: &[f32], size: usize| values[..20 * size].repeat(3);
+            let [from, to] = [&self.from, &self.to].map(|states| again(states, STATE));
+            let repeated = (again(&steps, 1), again(&actions, model.shape().action_size));
+            assert_eq!(model.steps_and_actions(&from, &to).unwrap(), repeated);
+            assert_eq!(model.steps(&from, &to).unwrap(), repeated.0);
             assert_eq!(model.steps_and_actions(&self.from, &self.to).unwrap(), (steps, actions));
         }
         if model.has_policy() {
