@@ -52,6 +52,15 @@ pub fn save_step(folder: &Path, snapshot: &Snapshot, keep: usize) -> Result<()> 
     steps::save_step(&Disk, folder, snapshot, keep)
 }
 
+/// Removes all but the `keep` newest checkpoints up to `step`, of which a save that was killed at its end
+/// leaves one too many. The one of `step` always stays.
+///
+/// # Errors
+/// [`Error::Disk`] where the system refuses.
+pub fn tidy(folder: &Path, step: u64, keep: usize) -> Result<()> {
+    steps::tidy(&Disk, folder, step, keep)
+}
+
 /// Finds the newest checkpoint of `folder` that verifies; a folder that is not there has none.
 ///
 /// # Errors

@@ -27,18 +27,38 @@ pub(super) fn save_step(
     keep: usize,
 ) -> Result<()> {
     let names = files.list(folder).map_err(|error| Error::disk("list", folder, error))?;
-    let remove = |name: &str| {
-        let path = folder.join(name);
-        files.remove(&path).map_err(|error| Error::disk("remove", path, error))
-    };
-    let leftovers = names.iter().filter(|name| beside::target_of(name).and_then(step_of).is_some());
-    leftovers.map(String::as_str).try_for_each(remove)?;
+    let mut leftovers =
+        names.iter().filter(|name| beside::target_of(name).and_then(step_of).is_some());
+    leftovers.try_for_each(|name| remove(files, folder, name))?;
     save(files, &folder.join(name_of(snapshot.step)), snapshot)?;
+    remove_older(files, folder, &names, snapshot.step, keep)
+}
+
+fn remove(files: &dyn Files, folder: &Path, name: &str) -> Result<()> {
+    let path = folder.join(name);
+    files.remove(&path).map_err(|error| Error::disk("remove", path, error))
+}
+
+/// See [`super::tidy`].
+pub(super) fn tidy(files: &dyn Files, folder: &Path, step: u64, keep: usize) -> Result<()> {
+    let names = files.list(folder).map_err(|error| Error::disk("list", folder, error))?;
+    remove_older(files, folder, &names, step, keep)
+}
+
+/// Removes those of the checkpoints with these names that are older than `step`, all but the `keep`
+/// newest, of which the one of `step` is the first.
+fn remove_older(
+    files: &dyn Files,
+    folder: &Path,
+    names: &[String],
+    step: u64,
+    keep: usize,
+) -> Result<()> {
     let steps = names.iter().filter_map(|name| step_of(name));
-    let mut older = steps.filter(|&step| step < snapshot.step).collect::<Vec<_>>();
+    let mut older = steps.filter(|&found| found < step).collect::<Vec<_>>();
     older.sort_unstable_by(|one, other| other.cmp(one));
     let others = keep.saturating_sub(1);
-    older.into_iter().skip(others).try_for_each(|step| remove(&name_of(step)))
+    older.into_iter().skip(others).try_for_each(|step| remove(files, folder, &name_of(step)))
 }
 
 /// The name of the checkpoint of a step.

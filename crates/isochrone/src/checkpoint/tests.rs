@@ -2,7 +2,7 @@ mod twin;
 
 use self::twin::{Fault, Twin};
 use super::snapshot::{DIGITS_END, DIGITS_START, METADATA, checksum, decode, encode};
-use super::steps::{latest, load, name_of, save, save_step, step_of};
+use super::steps::{latest, load, name_of, save, save_step, step_of, tidy};
 use super::{Disk, Files, Lock, Snapshot};
 use crate::error::Error;
 use safetensors::{Dtype, SafeTensors};
@@ -237,6 +237,19 @@ fn the_newest_that_verifies_is_found_and_the_damaged_are_told() {
     assert!(told[0].contains("step-000000000500"), "{told:?}");
     assert!(told[1].contains("is of step 100, not 400"), "{told:?}");
     assert!(told[2].contains("damaged") && told[2].contains("step-000000000300"), "{told:?}");
+}
+
+#[test]
+fn a_checkpoint_that_a_killed_save_left_too_many_goes_with_the_next_run() {
+    let folder = TempDir::new().unwrap();
+    for step in [100, 200, 300, 400] {
+        save_step(&Disk, folder.path(), &snapshot(step), 9).unwrap();
+    }
+    // The run resumes from step 300, as if 400 were damaged.
+    tidy(&Disk, folder.path(), 300, 2).unwrap();
+    let mut names = Disk.list(folder.path()).unwrap();
+    names.sort_unstable();
+    assert_eq!(names, [200, 300, 400].map(name_of));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::provenance::{Conditions, Provenance};
 use super::source::{Source, tasks};
 use super::tables::{evaluation_columns, evaluation_row};
 use crate::algorithms;
-use crate::checkpoint::{Lock, Snapshot, latest, save_step};
+use crate::checkpoint::{Lock, Snapshot, latest, save_step, tidy};
 use crate::collective::Collective;
 use crate::data::Dataset;
 use crate::engine::Hardware;
@@ -268,6 +268,7 @@ impl Session<'_> {
                     .hint("choose another folder with `--out`"));
             }
             self.trainer.restore(&snapshot).map_err(|error| error.in_file(self.folder))?;
+            tidy(&self.checkpoints(), snapshot.step, self.config.train.keep)?;
             observer.resumed(snapshot.step);
             Ok(None)
         } else if !found.skipped.is_empty() {
