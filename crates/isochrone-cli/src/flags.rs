@@ -1,12 +1,12 @@
 //! Flags that several commands have, each with one meaning.
 
-use isochrone::collective::Launch;
+use isochrone::collective::JobPlace;
 use isochrone::engine::{Hardware, Threads};
 use isochrone::run::RunConfig;
 use isochrone::{Error, Result};
 
 /// Limits the process to the threads that were asked for; returns how many there are.
-pub fn use_threads(asked: Option<usize>, launch: Option<Launch>) -> Result<usize> {
+pub fn use_threads(asked: Option<usize>, launch: Option<JobPlace>) -> Result<usize> {
     match asked {
         Some(count) if !(1..=Threads::MOST).contains(&count) => {
             let most = Threads::MOST;

@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use isochrone::collective::Launch;
+use isochrone::collective::JobPlace;
 use isochrone::data::Memory;
 
 /// Learns how many steps apart states are, from recorded trajectories.
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     if let Some(most) = arguments.max_memory {
         most.limit_process();
     }
-    let launch = Launch::read();
+    let launch = JobPlace::read();
     if launch.is_some_and(|launch| launch.rank > 0) {
         output::mute();
     }
@@ -92,10 +92,10 @@ fn main() -> ExitCode {
 }
 
 /// Refuses to do the same several times, at once and in the same files.
-fn carried(command: &Command, launch: Option<Launch>) -> isochrone::Result<()> {
+fn carried(command: &Command, launch: Option<JobPlace>) -> isochrone::Result<()> {
     match (command, launch) {
-        (Command::Train(_), _) | (_, None | Some(Launch { size: 1, .. })) => Ok(()),
-        (_, Some(Launch { size, .. })) => Err(isochrone::Error::input(format!(
+        (Command::Train(_), _) | (_, None | Some(JobPlace { size: 1, .. })) => Ok(()),
+        (_, Some(JobPlace { size, .. })) => Err(isochrone::Error::input(format!(
             "mpirun started {size} processes, and of all commands `train` alone can share its work"
         ))
         .hint("start it without mpirun")),
@@ -104,10 +104,10 @@ fn carried(command: &Command, launch: Option<Launch>) -> isochrone::Result<()> {
 
 /// Prints why the command failed. What stops one process of several stops all, and most of what stops
 /// one happens to each: mpirun ends the others within about a second after rank 0 has told it.
-fn tell(error: &isochrone::Error, launch: Option<Launch>) {
+fn tell(error: &isochrone::Error, launch: Option<JobPlace>) {
     const LONGER_THAN_MPIRUN_TAKES: Duration = Duration::from_secs(3);
     match launch {
-        Some(Launch { rank, .. }) if rank > 0 => {
+        Some(JobPlace { rank, .. }) if rank > 0 => {
             std::thread::sleep(LONGER_THAN_MPIRUN_TAKES);
             output::complain(&format!("error: rank {rank}: {}", one_line(error)));
         }

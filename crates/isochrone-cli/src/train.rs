@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use isochrone::algorithms::{self, Phases};
-use isochrone::collective::{Collective, Launch};
+use isochrone::collective::{Collective, JobPlace};
 use isochrone::engine::Hardware;
 use isochrone::evaluate::{AgainstElapsed, OverTraining, Rate, Success, against_elapsed};
 use isochrone::run::files::{CONFIG, MODEL};
@@ -131,8 +131,8 @@ pub fn run(arguments: &Train, threads: usize) -> Result<()> {
         return Err(Error::input(format!("`--report-every` is `{found}`, expected seconds"))
             .hint("leave it out for a line every 10 seconds"));
     }
-    let launch = Launch::read();
-    if let Some(Launch { size, .. }) = launch {
+    let launch = JobPlace::read();
+    if let Some(JobPlace { size, .. }) = launch {
         if size > 1 && jobs.len() > 1 {
             return Err(Error::input(format!(
                 "{size} processes carry one run, not {}",

@@ -31,7 +31,7 @@ impl Collective {
     /// # Errors
     /// `mpirun` was used, and this build has no MPI or the library cannot be loaded.
     pub fn launched() -> Result<Self> {
-        match Launch::read() {
+        match JobPlace::read() {
             None => Ok(Self::default()),
             Some(launch) => launch.join(),
         }
@@ -84,7 +84,7 @@ impl Collective {
 
 /// How `mpirun` started this process, as its environment says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Launch {
+pub struct JobPlace {
     /// The number of this process, from 0.
     pub rank: usize,
     /// How many processes were started.
@@ -93,7 +93,7 @@ pub struct Launch {
     pub here: usize,
 }
 
-impl Launch {
+impl JobPlace {
     /// What Open MPI's `mpirun` says; `None` if it did not start this process.
     pub fn read() -> Option<Self> {
         Self::of(|name| std::env::var(name).ok()?.parse().ok())
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn the_environment_of_mpirun_is_read() {
         let of = |names: &'static [(&str, usize)]| {
-            Launch::of(|name| names.iter().find(|(other, _)| *other == name).map(|(_, n)| *n))
+            JobPlace::of(|name| names.iter().find(|(other, _)| *other == name).map(|(_, n)| *n))
         };
         assert_eq!(of(&[]), None);
         let names = &[
@@ -173,6 +173,6 @@ mod tests {
             ("OMPI_COMM_WORLD_RANK", 3),
             ("OMPI_COMM_WORLD_LOCAL_SIZE", 2),
         ];
-        assert_eq!(of(names), Some(Launch { rank: 3, size: 4, here: 2 }));
+        assert_eq!(of(names), Some(JobPlace { rank: 3, size: 4, here: 2 }));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::operation::{Backward, Forward, Part, Stage};
+use super::operation::{Backward, Forward, ShardPart, Stage};
 use super::optimizer::ArenaState;
 use super::plan::{UpdatePlan, Visit};
 use super::program::Node;
@@ -349,7 +349,7 @@ impl<T: Scalar> Executor<T> {
     fn backward_part(
         &mut self,
         (visit, node): (&Visit, &Node<T>),
-        part: Part,
+        part: ShardPart,
         output_gradient: &mut [T],
         fresh_input: bool,
     ) {

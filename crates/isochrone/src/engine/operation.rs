@@ -74,13 +74,13 @@ impl<T: Scalar> OfRows<T> {
 
 /// The rows that an operation sees: those of one shard, and all of some inputs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct ShardPart {
     pub shard: usize,
     pub shards: usize,
     pub whole: &'static [usize],
 }
 
-impl Part {
+impl ShardPart {
     /// All rows.
     pub const ALL: Self = Self { shard: 0, shards: 1, whole: &[] };
 
@@ -135,7 +135,7 @@ pub struct Forward<'a, T: Scalar> {
     pub(super) arenas: &'a [ArenaState<T>],
     pub(super) inputs: &'a [Value],
     pub(super) parameters: &'a [Parameter],
-    pub(super) part: Part,
+    pub(super) part: ShardPart,
     /// The output to write.
     pub output: &'a mut [T],
     /// Numbers kept for the backward half.
@@ -169,7 +169,7 @@ pub struct Backward<'a, T: Scalar> {
     pub(super) parameters: &'a [Parameter],
     pub(super) wants: &'a [bool],
     pub(super) moves: bool,
-    pub(super) part: Part,
+    pub(super) part: ShardPart,
     /// Whether the gradient of input 0 holds old numbers, to be overwritten; told to operations
     /// that overwrite, all others add.
     pub fresh_input: bool,

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::operation::{OfRows, Operation, Part};
+use super::operation::{OfRows, Operation, ShardPart};
 use super::optimizer::ArenaState;
 use super::plan::Visit;
 use super::program::Node;
@@ -79,14 +79,14 @@ impl<T: Scalar> Shards<T> {
     }
 
     /// The parts in which a node is computed: the own shards, or all rows at once.
-    pub fn parts(&self, node: usize) -> impl Iterator<Item = Part> + use<T> {
+    pub fn parts(&self, node: usize) -> impl Iterator<Item = ShardPart> + use<T> {
         let (shards, own) = match &self.cut[node] {
             Some(cut) => {
-                (Part { shard: 0, shards: self.count, whole: cut.whole }, self.own.clone())
+                (ShardPart { shard: 0, shards: self.count, whole: cut.whole }, self.own.clone())
             }
-            None => (Part::ALL, 0..1),
+            None => (ShardPart::ALL, 0..1),
         };
-        own.map(move |shard| Part { shard, ..shards })
+        own.map(move |shard| ShardPart { shard, ..shards })
     }
 
     /// What computes one part of a node.
@@ -95,7 +95,7 @@ impl<T: Scalar> Shards<T> {
     }
 
     /// The place of one part among what a node keeps.
-    pub fn kept(&self, node: usize, part: Part, length: usize) -> Range<usize> {
+    pub fn kept(&self, node: usize, part: ShardPart, length: usize) -> Range<usize> {
         if !self.is_cut(node) {
             return 0..length;
         }
