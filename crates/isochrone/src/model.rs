@@ -257,6 +257,21 @@ impl Model {
         Ok(self.embed_seen(rows, &self.normalized(states)))
     }
 
+    /// Bytes that an embedded state takes: its latent rows, once more while they are compared, and
+    /// what a network reads and writes while it is embedded.
+    ///
+    /// # Errors
+    /// A model without a distance.
+    pub(crate) fn bytes_per_state(&self) -> Result<u64> {
+        let one = self.embed(&vec![0.0; self.shape.state_size])?;
+        let sides = |copy: &Embedding| [copy.from.width, copy.to.as_ref().map_or(0, |to| to.width)];
+        let latent: usize = one.copies.iter().flat_map(sides).sum();
+        let widest = self.shape.distance.as_ref().map_or(0, MeasureShape::widest);
+        let seen = self.shape.normalization.width() + self.shape.action_size;
+        let at_once = one.copies.iter().flat_map(sides).fold(widest.max(seen), usize::max);
+        Ok(size_of::<f32>() as u64 * (2 * (latent + seen + at_once)) as u64)
+    }
+
     /// Embeds `rows` states, given what networks see of them.
     fn embed_seen(&self, rows: usize, seen: &[f32]) -> Embedded {
         let (measure, view) = self.measure();

@@ -32,8 +32,9 @@ fn every_promise_names_tests_that_exist() {
                 assert!(found, "`{promise}` names `{script}`, which is not there");
                 continue;
             }
-            let [package, target, name] = test.split(' ').collect::<Vec<_>>()[..] else {
-                panic!("`{test}` is not a package, a target and a test");
+            let words: Vec<&str> = test.split(' ').collect();
+            let ([package, target, name] | [package, target, name, _]) = words[..] else {
+                panic!("`{test}` is not a package, a target, a test and perhaps a feature");
             };
             let package = repository.join("crates").join(package);
             let folder = match target.strip_prefix("--test=") {

@@ -68,10 +68,10 @@ fn a_graph_of_too_many_nodes_is_refused_and_a_limit_that_suffices_changes_nothin
     }
     let model = |run: &str| std::fs::read(bench.path(&format!("{run}/model.safetensors"))).unwrap();
     assert!(model("run") == model("again"));
-    let plan = ["plan", "run", "--start", "0.1,0.1", "--goal", "0.9,0.9", "--max-memory", "1GiB"];
+    let plan = ["plan", "run", "--start", "0.1,0.1", "--goal", "0.9,0.9", "--max-memory", "200MB"];
     let words = [&plan[..], &["--nodes", "30000"]].concat();
     let line = refused(&bench, &words);
-    assert_names(&line, &["30000 nodes take 3.60 GB", "`--max-memory` leaves", "`--nodes`"]);
+    assert_names(&line, &["30000 nodes take", "`--max-memory` leaves", "`--nodes`"]);
     let words = ["train", "a.npz", "--max-memory", "lots"];
     let output = bench.command(&words).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
@@ -119,11 +119,14 @@ fn a_command_takes_at_most_a_fifth_more_than_the_least_limit_that_admits_it() {
         ("networks", &[&train[..], &wide].concat()[..]),
         ("a batch", &[&train[..], &small, &batch].concat()),
         ("a graph", &plan),
+        ("a kept graph", &plan),
         ("a recording", &generate),
     ] {
         let anew = |words: &[&str]| {
             std::fs::remove_dir_all(bench.path("out")).ok();
-            std::fs::remove_file(bench.path("run/plan.graph")).ok();
+            if name != "a kept graph" {
+                std::fs::remove_file(bench.path("run/plan.graph")).ok();
+            }
             measured(&bench, words)
         };
         let free = anew(words);
@@ -145,4 +148,22 @@ fn a_command_takes_at_most_a_fifth_more_than_the_least_limit_that_admits_it() {
         println!("figures: {name}: {taken_mb:.0} MB of {enough_mb:.0} MB, {share:.2} times");
         assert!(taken < enough + enough / 5 + BARE, "{name}: {taken} bytes of {enough}");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_kept_graph_of_a_wrong_length_is_replaced_before_it_is_read() {
+    let bench = Bench::new();
+    bench.square("a.npz");
+    bench.trained(&["a.npz", "--out", "run"]);
+    let plan = ["plan", "run", "--start", "0,0", "--goal", "1,1"];
+    assert_eq!(measured(&bench, &plan).0, 0);
+    let path = bench.path("run/plan.graph");
+    let sound = std::fs::read(&path).unwrap();
+    // Two gigabytes of zeros that take no room on the disk.
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(2 << 30).unwrap();
+    let (code, held) = measured(&bench, &plan);
+    assert_eq!(code, 0);
+    assert!(held < 500 << 20, "{held} bytes");
+    assert!(std::fs::read(&path).unwrap() == sound);
 }

@@ -86,7 +86,7 @@ impl<'d, D: Distance> Graph<'d, D> {
     /// # Errors
     /// Settings without extent, or states of another size than the distance's.
     pub fn new(distance: &'d D, dataset: &Dataset, settings: GraphSettings) -> Result<Self> {
-        Self::with_map(distance, dataset, settings, |_, _| None)
+        Self::with_map(distance, dataset, settings, |_, _| Ok(None))
     }
 
     /// As [`Graph::new`], with what was built kept in the file `path` and read from there if it is of
@@ -104,9 +104,9 @@ impl<'d, D: Distance> Graph<'d, D> {
         let key = format!("{key} {settings:?} {:?}", distance.places());
         let mut found = false;
         let graph = Self::with_map(distance, dataset, settings, |dataset, axes| {
-            let map = kept::read(path, &key, dataset, axes).map(Arc::new);
+            let map = kept::read(path, &key, dataset, axes)?.map(Arc::new);
             found = map.is_some();
-            map
+            Ok(map)
         })?;
         if !found {
             kept::write(path, &key, &graph.map).ok();
@@ -125,7 +125,7 @@ impl<'d, D: Distance> Graph<'d, D> {
         settings: GraphSettings,
         room: &KeptMap,
     ) -> Result<Self> {
-        let graph = Self::with_map(distance, dataset, settings, |_, _| room.0.get().cloned())?;
+        let graph = Self::with_map(distance, dataset, settings, |_, _| Ok(room.0.get().cloned()))?;
         room.0.get_or_init(|| graph.map.clone());
         Ok(graph)
     }
@@ -135,7 +135,7 @@ impl<'d, D: Distance> Graph<'d, D> {
         distance: &'d D,
         dataset: &Dataset,
         settings: GraphSettings,
-        known: impl FnOnce(&Dataset, &[usize]) -> Option<Arc<RoadMap>>,
+        known: impl FnOnce(&Dataset, &[usize]) -> Result<Option<Arc<RoadMap>>>,
     ) -> Result<Self> {
         distance.check()?;
         check(&settings, distance.state_size(), dataset.state_size())?;
@@ -144,19 +144,17 @@ impl<'d, D: Distance> Graph<'d, D> {
         let states_of = |rows: &[usize]| -> Vec<f32> {
             rows.iter().flat_map(|&row| dataset.state(row).iter().copied()).collect()
         };
-        if let Some(map) = known(dataset, &axes) {
+        if let Some(map) = known(dataset, &axes)? {
+            check_nodes(distance, map.cover.rows.len())?;
             let states = states_of(&map.cover.rows);
             let embedded = distance.embed(&states);
             return Ok(Self { distance, settings, map, states, embedded });
         }
-        let nodes = settings.nodes.min(dataset.rows());
-        let bytes = 4 * (nodes as u64).saturating_mul(nodes as u64);
-        let what = format!("the distances between {nodes} nodes");
-        check_room(&what, bytes, "ask for fewer: `--nodes`, or `evaluation.nodes` of a config")?;
+        check_nodes(distance, settings.nodes.min(dataset.rows()))?;
         let (cover, owners) = Cover::new(dataset, &axes, settings.nodes, settings.seed)?;
         let states = states_of(&cover.rows);
         let embedded = distance.embed(&states);
-        let supports = supports(dataset, &owners, settings.ahead);
+        let supports = supports(dataset, &owners, settings.ahead)?;
         let steps_of = |pairs: &[(usize, usize)]| distance.of_pairs(&embedded, pairs);
         let map = Arc::new(RoadMap::new(cover, &supports, steps_of, settings.longest));
         Ok(Self { distance, settings, map, states, embedded })
@@ -351,6 +349,14 @@ impl Hop {
             arrives: support.arrives as usize,
         }
     }
+}
+
+/// Refuses nodes that the memory has no room for.
+fn check_nodes(distance: &impl Distance, nodes: usize) -> Result<()> {
+    let state = (size_of::<f32>() * distance.state_size()) as u64;
+    let bytes = (nodes as u64).saturating_mul(state + distance.bytes_per_state());
+    let hint = "ask for fewer: `--nodes`, or `evaluation.nodes` of a config";
+    check_room(&format!("{nodes} nodes"), bytes, hint)
 }
 
 fn check(settings: &GraphSettings, distance_size: usize, data_size: usize) -> Result<()> {

@@ -3,14 +3,17 @@
 //! The file is a name (8 bytes), BLAKE3 of the key that says what the map was built from, the map as
 //! 32-bit little-endian words, and BLAKE3 of all that. Whatever does not fit exactly is not read.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use super::cover::Cover;
 use super::roadmap::{RecordedWay, RoadMap};
 use super::shortest::{Edge, Edges};
-use crate::checkpoint::{Disk, Files, write_whole};
-use crate::data::Dataset;
+use crate::checkpoint::write_whole;
+use crate::data::{Dataset, check_room};
 use crate::error::Result;
+use crate::plain;
 
 /// The name of the format and its version.
 const NAME: &[u8; 8] = b"isoplan1";
@@ -19,39 +22,86 @@ const HASH: usize = blake3::OUT_LEN;
 const HEADER: usize = 5;
 const EDGE: usize = 4;
 const SUPPORT: usize = 6;
+/// Bytes before the nodes: name, key and header.
+const OPENING: usize = NAME.len() + HASH + 4 * HEADER;
+/// What a file and the map made of it take at most, in lengths of the file.
+const HELD: u64 = 3;
+const HINT: &str = "raise `--max-memory`, or ask for fewer nodes: `--nodes`";
+
+/// The length in bytes of the file of a map with these counts.
+fn length([nodes, edges, supports]: [u64; 3]) -> u64 {
+    (OPENING + HASH) as u64 + 4 * (nodes + (EDGE as u64 + 1) * edges + SUPPORT as u64 * supports)
+}
 
 /// Writes `map`, which was built from what `key` names.
 pub(super) fn write(path: &Path, key: &str, map: &RoadMap) -> Result<()> {
     let RoadMap { cover, edges, supports, support_ends, threshold } = map;
-    let counts = [cover.rows.len(), edges.list.len(), supports.len()].map(|count| count as u32);
-    let mut words: Vec<u32> = counts.to_vec();
-    words.extend([cover.squared_radius.to_bits(), threshold.to_bits()]);
-    words.extend(cover.rows.iter().map(|&row| row as u32));
+    let counts = [cover.rows.len(), edges.list.len(), supports.len()];
+    let length = length(counts.map(|count| count as u64));
+    check_room("the bytes of the graph", length, HINT)?;
+    let mut bytes = Vec::with_capacity(length as usize);
+    bytes.extend_from_slice(NAME);
+    bytes.extend_from_slice(blake3::hash(key.as_bytes()).as_bytes());
+    let mut put = |words: &[u32]| bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    put(&counts.map(|count| count as u32));
+    put(&[cover.squared_radius.to_bits(), threshold.to_bits()]);
+    cover.rows.iter().for_each(|&row| put(&[row as u32]));
     for edge in &edges.list {
-        words.extend([edge.from, edge.to, edge.steps.to_bits(), edge.rows]);
+        put(&[edge.from, edge.to, edge.steps.to_bits(), edge.rows]);
     }
-    words.extend(support_ends.iter().map(|&end| end as u32));
+    support_ends.iter().for_each(|&end| put(&[end as u32]));
     for one in supports {
-        words.extend([one.to, one.from, one.trajectory, one.rows, one.leaves, one.arrives]);
+        put(&[one.to, one.from, one.trajectory, one.rows, one.leaves, one.arrives]);
     }
-    let mut bytes = [&NAME[..], blake3::hash(key.as_bytes()).as_bytes()].concat();
-    bytes.extend(words.into_iter().flat_map(u32::to_le_bytes));
-    bytes.extend(*blake3::hash(&bytes).as_bytes());
+    let seal = blake3::hash(&bytes);
+    bytes.extend_from_slice(seal.as_bytes());
     write_whole(path, &bytes)
 }
 
 /// Reads the map of `dataset` that was built from what `key` names; `None` unless every bit is as it
 /// was written.
-pub(super) fn read(path: &Path, key: &str, dataset: &Dataset, axes: &[usize]) -> Option<RoadMap> {
-    let bytes = Disk.read(path).ok()?;
+///
+/// # Errors
+/// A map that does not fit into memory.
+pub(super) fn read(
+    path: &Path,
+    key: &str,
+    dataset: &Dataset,
+    axes: &[usize],
+) -> Result<Option<RoadMap>> {
+    let Some((file, opening, length)) = open(path, key) else { return Ok(None) };
+    check_room("the kept graph", HELD.saturating_mul(length), HINT)?;
+    let words = words(file, opening, length as usize);
+    Ok(words.and_then(|words| decode(&words, dataset, axes)))
+}
+
+/// Opens the file and reads its first bytes; `None` unless the file is of what `key` names and as
+/// long as they say.
+fn open(path: &Path, key: &str) -> Option<(File, [u8; OPENING], u64)> {
+    let mut file = plain::open(path).ok()?;
+    let mut opening = [0; OPENING];
+    file.read_exact(&mut opening).ok()?;
+    let rest = opening.strip_prefix(NAME)?;
+    let header = rest.strip_prefix(blake3::hash(key.as_bytes()).as_bytes())?;
+    let count = |at: usize| u64::from(word(&header[4 * at..][..4]));
+    let length = length([count(0), count(1), count(2)]);
+    (file.metadata().ok()?.len() == length).then_some((file, opening, length))
+}
+
+fn word(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(bytes.try_into().expect("a word has four bytes"))
+}
+
+/// The words of header and map, if their seal is whole.
+fn words(file: File, opening: [u8; OPENING], length: usize) -> Option<Vec<u32>> {
+    let mut bytes = Vec::with_capacity(length);
+    bytes.extend(opening);
+    file.take((length - OPENING) as u64).read_to_end(&mut bytes).ok()?;
     let (content, hash) = bytes.split_at_checked(bytes.len().checked_sub(HASH)?)?;
-    let content = content.strip_prefix(NAME)?;
-    let body = content.strip_prefix(blake3::hash(key.as_bytes()).as_bytes())?;
-    if blake3::hash(&bytes[..bytes.len() - HASH]).as_bytes() != hash {
+    if blake3::hash(content).as_bytes() != hash {
         return None;
     }
-    let word = |word: &[u8]| u32::from_le_bytes(word.try_into().expect("chunks have four bytes"));
-    decode(&body.chunks_exact(4).map(word).collect::<Vec<u32>>(), dataset, axes)
+    Some(content[NAME.len() + HASH..].chunks_exact(4).map(word).collect())
 }
 
 fn decode(words: &[u32], dataset: &Dataset, axes: &[usize]) -> Option<RoadMap> {
@@ -166,16 +216,16 @@ mod tests {
         let key = format!("a {SETTINGS:?} {:?}", [0, 1]);
         Graph::kept(&toy, &dataset, SETTINGS, (&path, "a")).unwrap();
         let whole = std::fs::read(&path).unwrap();
-        assert!(read(&path, &key, &dataset, &[0, 1]).is_some());
+        assert!(read(&path, &key, &dataset, &[0, 1]).unwrap().is_some());
         for length in (0..whole.len()).step_by(97) {
             std::fs::write(&path, &whole[..length]).unwrap();
-            assert!(read(&path, &key, &dataset, &[0, 1]).is_none(), "{length} bytes");
+            assert!(read(&path, &key, &dataset, &[0, 1]).unwrap().is_none(), "{length} bytes");
         }
         for bit in (0..8 * whole.len()).step_by(101) {
             let mut damaged = whole.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(&path, &damaged).unwrap();
-            assert!(read(&path, &key, &dataset, &[0, 1]).is_none(), "bit {bit}");
+            assert!(read(&path, &key, &dataset, &[0, 1]).unwrap().is_none(), "bit {bit}");
         }
         // It is replaced by a whole one.
         Graph::kept(&toy, &dataset, SETTINGS, (&path, "a")).unwrap();
@@ -198,7 +248,7 @@ mod tests {
             forged[NAME.len() + HASH + 4 * word..][..4].fill(0xff);
             forged.extend(*blake3::hash(&forged).as_bytes());
             std::fs::write(&path, &forged).unwrap();
-            if let Some(map) = read(&path, &key, &dataset, &[0, 1]) {
+            if let Some(map) = read(&path, &key, &dataset, &[0, 1]).unwrap() {
                 assert!(map.cover.rows.iter().all(|&row| row < dataset.rows()));
                 let supported = |edge| map.supports_of(edge).len() <= map.supports.len();
                 assert!((0..map.edges.list.len()).all(supported));

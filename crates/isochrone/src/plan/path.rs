@@ -26,6 +26,11 @@ pub trait Distance: Sync {
         Ok(())
     }
 
+    /// Bytes that a prepared state takes.
+    fn bytes_per_state(&self) -> u64 {
+        (size_of::<f32>() * self.state_size()) as u64
+    }
+
     /// Prepares states, row after row.
     fn embed(&self, states: &[f32]) -> Self::Embedded;
 
@@ -57,6 +62,10 @@ impl Distance for Model {
 
     fn check(&self) -> Result<()> {
         self.need_distance()
+    }
+
+    fn bytes_per_state(&self) -> u64 {
+        Model::bytes_per_state(self).expect("planners check the distance")
     }
 
     fn embed(&self, states: &[f32]) -> Embedded {

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cover::Cover;
 use super::shortest::{Edge, Edges};
-use crate::data::Dataset;
+use crate::data::{Dataset, check_room};
+use crate::error::Result;
 
 /// The learned distance above which an edge is dropped although the data support it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -38,16 +39,16 @@ impl RoadMap {
         longest: Longest,
     ) -> Self {
         let nodes = cover.rows.len();
-        let groups: Vec<&[RecordedWay]> =
-            found.chunk_by(|one, other| (one.to, one.from) == (other.to, other.from)).collect();
+        let groups: Vec<&[RecordedWay]> = found.chunk_by(RecordedWay::has_ends_of).collect();
         let ends = |group: &&[RecordedWay]| (group[0].from as usize, group[0].to as usize);
         let steps = steps_of(&groups.iter().map(ends).collect::<Vec<_>>());
         let threshold = match longest {
             Longest::Steps(steps) => steps,
             Longest::Share(share) => quantile(steps.clone(), share),
         };
-        let mut list = Vec::new();
-        let (mut supports, mut support_ends) = (Vec::new(), Vec::new());
+        let mut list = Vec::with_capacity(groups.len());
+        let mut supports = Vec::with_capacity(found.len());
+        let mut support_ends = Vec::with_capacity(groups.len());
         let short = groups.into_iter().zip(steps).filter(|(_, steps)| *steps <= threshold);
         for (group, steps) in short {
             let RecordedWay { from, to, rows, .. } = group[0];
@@ -80,6 +81,13 @@ pub(super) struct RecordedWay {
     pub(super) arrives: u32,
 }
 
+impl RecordedWay {
+    /// Whether both lead from and to the same nodes.
+    fn has_ends_of(&self, other: &Self) -> bool {
+        (self.to, self.from) == (other.to, other.from)
+    }
+}
+
 /// A stay of a trajectory at one node: its first and last row.
 struct Stay {
     node: u32,
@@ -89,8 +97,41 @@ struct Stay {
 
 /// Every pair of nodes that a trajectory joins within `ahead` rows, sorted, each trajectory once
 /// with its fewest rows, which are counted from the middle of one stay to the middle of the other.
-pub(super) fn supports(dataset: &Dataset, owners: &[u32], ahead: usize) -> Vec<RecordedWay> {
-    let mut found: Vec<RecordedWay> = Vec::new();
+///
+/// # Errors
+/// They, or the graph that is built from them, do not fit into memory.
+pub(super) fn supports(
+    dataset: &Dataset,
+    owners: &[u32],
+    ahead: usize,
+) -> Result<Vec<RecordedWay>> {
+    let mut count = 0;
+    each_way(dataset, owners, ahead, |_| count += 1);
+    check_ways(count, 0)?;
+    let mut found = Vec::with_capacity(count);
+    each_way(dataset, owners, ahead, |way| found.push(way));
+    found.sort_unstable();
+    found.dedup_by_key(|support| (support.to, support.from, support.trajectory));
+    check_ways(found.len(), found.chunk_by(RecordedWay::has_ends_of).count())?;
+    Ok(found)
+}
+
+/// Refuses what the memory has no room for: so many ways, and what so many edges take while
+/// [`RoadMap::new`] chooses among them.
+fn check_ways(ways: usize, edges: usize) -> Result<()> {
+    // Its support, its ends, its steps twice, the edge, and where its supports end.
+    const EDGE: usize = size_of::<&[RecordedWay]>()
+        + size_of::<(usize, usize)>()
+        + 2 * size_of::<f32>()
+        + size_of::<Edge>()
+        + size_of::<usize>();
+    let bytes = ways * size_of::<RecordedWay>() + edges * EDGE;
+    let hint = "ask for fewer nodes: `--nodes`, or `evaluation.nodes` of a config";
+    check_room(&format!("{ways} recorded ways between nodes"), bytes as u64, hint)
+}
+
+/// Hands every way from one stay of a trajectory to another within `ahead` rows to `take`.
+fn each_way(dataset: &Dataset, owners: &[u32], ahead: usize, mut take: impl FnMut(RecordedWay)) {
     for trajectory in 0..dataset.trajectories() {
         let rows = dataset.trajectory(trajectory);
         let mut first = rows.start;
@@ -102,7 +143,7 @@ pub(super) fn supports(dataset: &Dataset, owners: &[u32], ahead: usize) -> Vec<R
         for (index, here) in stays.iter().enumerate() {
             let near = stays[index + 1..].iter().take_while(|next| next.first <= here.last + ahead);
             for next in near.filter(|next| next.node != here.node) {
-                found.push(RecordedWay {
+                take(RecordedWay {
                     to: next.node,
                     from: here.node,
                     trajectory: trajectory as u32,
@@ -113,9 +154,6 @@ pub(super) fn supports(dataset: &Dataset, owners: &[u32], ahead: usize) -> Vec<R
             }
         }
     }
-    found.sort_unstable();
-    found.dedup_by_key(|support| (support.to, support.from, support.trajectory));
-    found
 }
 
 /// The number that a share of `numbers` does not exceed; numbers that are not finite come last.

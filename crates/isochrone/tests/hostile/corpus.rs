@@ -4,6 +4,7 @@
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use isochrone::checkpoint;
 use isochrone::data::{Choices, Memory, RowStream, load, open};
@@ -17,10 +18,8 @@ use isochrone::tabular;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::{ALONE, BOUND, CALLS, damaged, fixture, full, most, place, say};
+use super::{ALONE, BOUND, CALLS, MOST_CALLS, damaged, fixture, full, most, place, say};
 
-/// What reading a small file may take, in allocations.
-const MOST_CALLS: usize = 1_000_000;
 /// Damaged copies of each seed in the quick suite and in the long one.
 const COPIES: [u32; 2] = [400, 20_000];
 /// The longest error, in bytes.
@@ -33,14 +32,20 @@ type Read = fn(&Path, &[u8]) -> Result<(), Error>;
 struct Tally {
     cases: usize,
     refused: usize,
+    /// The most bytes that one file took.
+    most: usize,
+    /// The longest time that one file took, in seconds: told, not judged.
+    slowest: f64,
 }
 
 impl Tally {
     fn add(&mut self, label: &str, path: &Path, bytes: &[u8], read: Read) {
-        let before = CALLS.load(Relaxed);
+        let (before, begun) = (CALLS.load(Relaxed), Instant::now());
         let mut end = Ok(());
         let taken = most(|| end = read(path, bytes));
         let calls = CALLS.load(Relaxed) - before;
+        self.slowest = self.slowest.max(begun.elapsed().as_secs_f64());
+        self.most = self.most.max(taken);
         assert!(taken < BOUND, "{label}: {taken} bytes");
         assert!(calls < MOST_CALLS, "{label}: {calls} allocations");
         self.cases += 1;
@@ -75,7 +80,11 @@ impl Tally {
     }
 
     fn tell(&self, format: &str) {
-        say(&format!("{format}: {} damaged files, 0 panics", self.cases));
+        let Self { cases, most, slowest, .. } = self;
+        let most = most.div_ceil(1_000_000);
+        say(&format!(
+            "{format}: {cases} damaged files, 0 panics, at most {most} MB and {slowest:.2} s each"
+        ));
         assert!(self.refused > self.cases / 4, "{format}: {} of {}", self.refused, self.cases);
     }
 }

@@ -11,6 +11,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
 
 use isochrone::checkpoint;
 use isochrone::data::{Choices, Memory, load, open};
@@ -78,6 +79,9 @@ fn most(work: impl FnOnce()) -> usize {
 /// What a file of a few kilobytes may take: the largest array that is believed without proof, once
 /// as it was packed and once as numbers.
 const BOUND: usize = 160 << 20;
+
+/// What reading a small file may take, in allocations.
+const MOST_CALLS: usize = 1_000_000;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -312,16 +316,11 @@ fn held(path: &Path, way: Way) -> Result<Vec<f32>, Error> {
     Ok(values)
 }
 
-/// Reads the file with bits of its first `bytes` bytes flipped in turn; in the quick suite every
-/// `stride`th bit. If `ISOCHRONE_FULL` is set, all of them into memory, and every 13th by way of the
-/// disk, whose writes take most of the time.
+/// Reads the file with bits flipped in turn: every bit of the file if `ISOCHRONE_FULL` is set, else
+/// every `stride`th of its first `bytes` bytes.
 fn flip(name: &str, way: Way, bytes: usize, stride: usize) -> Flips {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let stride = match way {
-        _ if !full() => stride,
-        Way::Disk => 13,
-        _ => 1,
-    };
+    let (bytes, stride) = if full() { (usize::MAX, 1) } else { (bytes, stride) };
     let sound = std::fs::read(fixture(name)).unwrap();
     let folder = place();
     // SAFETY: the tests of this file run one at a time, and nothing else here reads the environment.
@@ -339,10 +338,15 @@ fn flip(name: &str, way: Way, bytes: usize, stride: usize) -> Flips {
         };
         put(sound[bit / 8] ^ 1 << (bit % 8));
         let mut end = None;
+        let (calls, begun) = (CALLS.load(Relaxed), Instant::now());
         let taken = most(|| end = Some(held(&path, way)));
+        let (calls, seconds) = (CALLS.load(Relaxed) - calls, begun.elapsed().as_secs_f64());
         put(sound[bit / 8]);
         assert!(taken < BOUND, "{name} bit {bit}: {taken} bytes");
+        assert!(calls < MOST_CALLS, "{name} bit {bit}: {calls} allocations");
         flips.count += 1;
+        flips.most = flips.most.max(taken);
+        flips.slowest = flips.slowest.max(seconds);
         match end.unwrap() {
             Err(error) => {
                 assert!(matches!(error.exit_code(), 2 | 5), "{name} bit {bit}: {error}");
@@ -362,6 +366,28 @@ struct Flips {
     refused: usize,
     /// Read as other values than those of the sound file.
     changed: usize,
+    /// The most bytes that one file took.
+    most: usize,
+    /// The longest time that one file took, in seconds: told, not judged.
+    slowest: f64,
+}
+
+impl Flips {
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.refused += other.refused;
+        self.changed += other.changed;
+        self.most = self.most.max(other.most);
+        self.slowest = self.slowest.max(other.slowest);
+    }
+
+    fn tell(&self, what: &str) {
+        let Self { count, refused, most, slowest, .. } = self;
+        let most = most.div_ceil(1_000_000);
+        say(&format!(
+            "{what}: {count} flips, {refused} refused, 0 panics, at most {most} MB and {slowest:.2} s each"
+        ));
+    }
 }
 
 #[test]
@@ -372,27 +398,27 @@ fn every_flipped_bit_of_a_sealed_file_is_refused() {
     ] {
         let flips = flip(name, way, bytes, stride);
         assert_eq!(flips.refused, flips.count, "{name}");
-        say(&format!("{name}: {} flips, all refused", flips.count));
+        flips.tell(name);
     }
 }
 
 #[test]
 fn a_flipped_bit_of_an_npz_file_ends_with_its_rows_or_an_error() {
-    let mut count = 0;
+    let mut all = Flips::default();
     for name in ["plain.npz", "compressed.npz", "float64.npz"] {
         for (way, stride) in [(Way::Rows, 7), (Way::Disk, 131)] {
             let flips = flip(name, way, 1 << 10, stride);
             assert_eq!(flips.changed, 0, "{name}: checksums let no other values through");
-            count += flips.count;
+            all.add(&flips);
         }
     }
-    say(&format!("npz headers: {count} flips, 0 panics, 0 above {} MiB", BOUND >> 20));
+    all.tell(if full() { "npz" } else { "npz headers" });
 }
 
 #[cfg(feature = "hdf5")]
 #[test]
 fn a_flipped_bit_of_an_hdf5_header_ends_with_rows_or_an_error() {
-    let mut count = 0;
+    let mut all = Flips::default();
     for (name, bytes) in [
         ("d4rl-u8.hdf5", 2520),
         ("d4rl-f32.hdf5", 4 << 10),
@@ -400,18 +426,17 @@ fn a_flipped_bit_of_an_hdf5_header_ends_with_rows_or_an_error() {
         ("minari-plain/data/main_data.hdf5", 4 << 10),
         ("minari-dict/data/main_data.hdf5", 4 << 10),
     ] {
-        count += flip(name, Way::Rows, bytes, 37).count;
-        count += flip(name, Way::Disk, bytes, 397).count;
+        all.add(&flip(name, Way::Rows, bytes, 37));
+        all.add(&flip(name, Way::Disk, bytes, 397));
     }
-    say(&format!("hdf5 headers: {count} flips, 0 panics, 0 above {} MiB", BOUND >> 20));
+    all.tell(if full() { "hdf5" } else { "hdf5 headers" });
 }
 
 #[cfg(feature = "parquet")]
 #[test]
 fn a_flipped_bit_of_a_parquet_file_ends_with_rows_or_an_error() {
     let name = "lerobot-v3.0/data/chunk-000/file-000.parquet";
-    let flips = flip(name, Way::Rows, 1 << 20, 7);
-    say(&format!("parquet: {} flips, 0 panics, 0 above {} MiB", flips.count, BOUND >> 20));
+    flip(name, Way::Rows, 1 << 20, 7).tell("parquet");
 }
 
 #[test]

@@ -96,6 +96,18 @@ impl MeasureShape {
         }
     }
 
+    /// The most values that a hidden layer has of one state.
+    pub fn widest(&self) -> usize {
+        let network = match self {
+            Self::Encoded(shape) => &shape.network,
+            Self::Paired(shape) => &shape.network,
+            Self::Stepped(shape) => &shape.network,
+            Self::Scored(shape) => &shape.network,
+            Self::Valued(shape) => &shape.network,
+        };
+        network.hidden.iter().copied().max().unwrap_or(0)
+    }
+
     /// Whether reading the distance of two states takes stored actions.
     pub fn stores_actions(&self) -> bool {
         match self {
