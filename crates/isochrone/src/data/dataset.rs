@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::division::Division;
 use super::store::{Numbers, RowsOnDisk, Store, StoredArray};
 use crate::error::{Error, Result};
 use crate::random::below;
@@ -26,7 +27,10 @@ pub struct Dataset {
     pub(super) one_hot: bool,
     pub(super) rows: usize,
     pub(super) first_rows: Vec<u32>,
+    /// All rows or, where processes divide them, those that this one holds.
     pub(super) store: Store,
+    /// How processes divide the rows; none where this one has all of them.
+    pub(super) division: Option<Division>,
     /// The rows that starts and random goals are drawn from; empty when every row counts once.
     pub(super) drawn: Arc<[u32]>,
 }
@@ -85,20 +89,22 @@ impl Dataset {
             .hint("`terminals` must be true only on the last row of a trajectory"));
         }
         let first_rows = first_rows(lengths);
-        let drawn = Arc::from([]);
-        Ok(Self { state_size, action_size, one_hot: false, rows, first_rows, store, drawn })
+        Ok(Self {
+            state_size,
+            action_size,
+            one_hot: false,
+            rows,
+            first_rows,
+            store,
+            division: None,
+            drawn: Arc::from([]),
+        })
     }
 
     /// All trajectories of `parts`, whose rows are on disk, one part after the other; `path` is what
     /// the user calls them.
     pub(super) fn joined(path: &Path, parts: &[Self], memory: u64) -> Result<Self> {
-        let disks: Vec<&RowsOnDisk> = parts
-            .iter()
-            .filter_map(|part| match &part.store {
-                Store::Disk(disk) => Some(disk),
-                Store::Memory(_) => None,
-            })
-            .collect();
+        let disks: Vec<&RowsOnDisk> = parts.iter().filter_map(Self::disk).collect();
         let action_size = parts.iter().map(|part| part.action_size).max().unwrap_or_default();
         let lengths: Vec<usize> = parts.iter().flat_map(Self::lengths).collect();
         let store = Store::Disk(RowsOnDisk::joined(path, &disks, action_size, memory));
@@ -193,9 +199,14 @@ impl Dataset {
     /// The file that holds the rows or, of several, their folder or pattern; `None` when they are in
     /// memory.
     pub fn stays_in(&self) -> Option<&Path> {
+        self.disk().map(RowsOnDisk::path)
+    }
+
+    /// The rows on disk; `None` when they are in memory.
+    pub(super) fn disk(&self) -> Option<&RowsOnDisk> {
         match &self.store {
             Store::Memory(_) => None,
-            Store::Disk(disk) => Some(disk.path()),
+            Store::Disk(disk) => Some(disk),
         }
     }
 
@@ -204,14 +215,17 @@ impl Dataset {
     /// # Errors
     /// [`Error::Changed`](crate::Error::Changed) if its length or modification time is another.
     pub fn check_unchanged(&self) -> Result<()> {
-        match &self.store {
-            Store::Memory(_) => Ok(()),
-            Store::Disk(disk) => disk.check_unchanged(),
-        }
+        self.disk().map_or(Ok(()), RowsOnDisk::check_unchanged)
     }
 
-    /// The rows in memory.
+    /// All rows, in memory.
     fn numbers(&self) -> &Numbers {
+        assert!(!self.is_divided(), "the rows are divided among processes");
+        self.held()
+    }
+
+    /// The rows that this process holds in memory.
+    pub(super) fn held(&self) -> &Numbers {
         match &self.store {
             Store::Memory(numbers) => numbers,
             Store::Disk(disk) => panic!("the rows are on disk in `{}`", disk.path().display()),
@@ -221,7 +235,7 @@ impl Dataset {
     /// All states, row after row.
     ///
     /// # Panics
-    /// If the rows [stay in a file](Self::stays_in).
+    /// If the rows [stay in a file](Self::stays_in) or are [divided](Self::is_divided).
     pub fn states(&self) -> &[f32] {
         &self.numbers().states
     }
@@ -239,7 +253,7 @@ impl Dataset {
     /// # Panics
     /// As [`states`](Self::states).
     pub fn state(&self, row: usize) -> &[f32] {
-        &self.states()[row * self.state_size..][..self.state_size]
+        &self.held().states[self.place(row) * self.state_size..][..self.state_size]
     }
 
     /// The row whose leading values are nearest to `part` in Euclidean distance; the first of several.
@@ -263,7 +277,12 @@ impl Dataset {
     /// # Panics
     /// As [`states`](Self::states).
     pub fn action(&self, row: usize) -> &[f32] {
-        &self.actions()[row * self.action_size..][..self.action_size]
+        &self.held().actions[self.place(row) * self.action_size..][..self.action_size]
+    }
+
+    /// Where a row is among those that this process holds.
+    pub(super) fn place(&self, row: usize) -> usize {
+        row - self.division.as_ref().map_or(0, |division| division.own().start)
     }
 
     /// One state, from memory or from the file.
@@ -296,7 +315,7 @@ impl Dataset {
     ) -> Result<Cow<'_, [f32]>> {
         let trajectory = self.trajectory_of(row);
         let ahead = row - self.first_rows[trajectory] as usize;
-        disk.row(column, trajectory, ahead).map(Cow::Owned)
+        disk.row(column, trajectory - self.own_trajectories().start, ahead).map(Cow::Owned)
     }
 
     /// Passes all states in order to `take`, several whole rows at a time.
@@ -304,10 +323,7 @@ impl Dataset {
     /// # Errors
     /// Those of `take`; the file can no longer be read.
     pub fn each_states(&self, mut take: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
-        match &self.store {
-            Store::Memory(numbers) => take(&numbers.states),
-            Store::Disk(disk) => disk.each(StoredArray::States, self.lengths(), &mut take),
-        }
+        self.each(StoredArray::States, &mut take)
     }
 
     /// Passes all actions in order to `take`, several whole rows at a time; nothing without actions.
@@ -315,10 +331,99 @@ impl Dataset {
     /// # Errors
     /// As [`each_states`](Self::each_states).
     pub fn each_actions(&self, mut take: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
-        match &self.store {
-            Store::Memory(numbers) => take(&numbers.actions),
-            Store::Disk(disk) => disk.each(StoredArray::Actions, self.lengths(), &mut take),
+        self.each(StoredArray::Actions, &mut take)
+    }
+
+    fn each(&self, column: StoredArray, take: &mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()> {
+        match &self.division {
+            None => self.each_held(column, take),
+            Some(division) => {
+                division.each(self.size(column), |give| self.each_held(column, give), take)
+            }
         }
+    }
+
+    /// Passes the rows that this process holds to `take`.
+    fn each_held(
+        &self,
+        column: StoredArray,
+        take: &mut dyn FnMut(&[f32]) -> Result<()>,
+    ) -> Result<()> {
+        match (&self.store, column) {
+            (Store::Memory(numbers), StoredArray::States) => take(&numbers.states),
+            (Store::Memory(numbers), StoredArray::Actions) => take(&numbers.actions),
+            (Store::Disk(disk), _) => {
+                let lengths = self.own_trajectories().map(|index| self.trajectory(index).len());
+                disk.each(column, lengths, take)
+            }
+        }
+    }
+
+    /// Values per row of an array.
+    fn size(&self, column: StoredArray) -> usize {
+        match column {
+            StoredArray::States => self.state_size,
+            StoredArray::Actions => self.action_size,
+        }
+    }
+
+    /// The trajectories whose rows this process holds.
+    pub(super) fn own_trajectories(&self) -> Range<usize> {
+        let Some(division) = &self.division else { return 0..self.trajectories() };
+        let before = |row: usize| self.first_rows.partition_point(|&first| (first as usize) < row);
+        before(division.own().start)..before(division.own().end)
+    }
+
+    /// Whether the processes of a run divide the rows: each holds some. [`each_states`](Self::each_states),
+    /// [`gather_states`](Self::gather_states) and their counterparts for actions then exchange rows,
+    /// and every process must call them alike; single rows are at hand only where they are held.
+    pub fn is_divided(&self) -> bool {
+        self.division.is_some()
+    }
+
+    /// The states of these rows, one after the other.
+    ///
+    /// # Errors
+    /// The file can no longer be read.
+    pub fn gather_states(&self, rows: &[u32]) -> Result<Vec<f32>> {
+        let mut out = Vec::new();
+        self.gather(StoredArray::States, rows, &mut out, &mut Vec::new())?;
+        Ok(out)
+    }
+
+    /// The actions of these rows, one after the other; empty without actions.
+    ///
+    /// # Errors
+    /// The file can no longer be read.
+    pub fn gather_actions(&self, rows: &[u32]) -> Result<Vec<f32>> {
+        let mut out = Vec::new();
+        self.gather(StoredArray::Actions, rows, &mut out, &mut Vec::new())?;
+        Ok(out)
+    }
+
+    /// Fills `out` with these rows of an array; `room` is reused.
+    pub(super) fn gather(
+        &self,
+        column: StoredArray,
+        rows: &[u32],
+        out: &mut Vec<f32>,
+        room: &mut Vec<f32>,
+    ) -> Result<()> {
+        out.clear();
+        for &row in rows {
+            if self.division.as_ref().is_some_and(|own| !own.own().contains(&(row as usize))) {
+                out.resize(out.len() + self.size(column), Division::ABSENT);
+                continue;
+            }
+            out.extend_from_slice(&match column {
+                StoredArray::States => self.read_state(row as usize)?,
+                StoredArray::Actions => self.read_action(row as usize)?,
+            });
+        }
+        if let Some(division) = &self.division {
+            division.join(out, room);
+        }
+        Ok(())
     }
 
     /// The last row of the trajectory that `row` belongs to.
