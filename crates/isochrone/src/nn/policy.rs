@@ -16,11 +16,14 @@ pub struct PolicyShape {
     pub network: Network,
     /// The law of the action.
     pub law: Law,
+    /// The weights of the last layer begin as this share of the usual, so that first actions are small;
+    /// OGBench's networks begin at 0.1.
+    pub last_scale: f64,
 }
 
 impl Default for PolicyShape {
     fn default() -> Self {
-        Self { network: Network::default(), law: Law::Auto }
+        Self { network: Network::default(), law: Law::Auto, last_scale: 0.01 }
     }
 }
 
@@ -31,6 +34,13 @@ impl PolicyShape {
     /// Names the key of a layer without width, or of a deviation that is none.
     pub fn check(&self, key: &str) -> Result<()> {
         self.network.check(&format!("{key}.network"))?;
+        if !(self.last_scale > 0.0 && self.last_scale.is_finite()) {
+            return Err(Error::input(format!(
+                "`{key}.last_scale` is `{}`, expected a positive number",
+                self.last_scale
+            ))
+            .hint("the default is 0.01"));
+        }
         match self.law {
             Law::Constant { deviation } if !(deviation > 0.0 && deviation.is_finite()) => {
                 Err(Error::input(format!(
@@ -85,9 +95,6 @@ impl Law {
     }
 }
 
-/// The mean of a fresh policy is small: its last weights begin a hundredth as wide.
-const LAST_SCALE: f64 = 0.01;
-
 /// A policy with its network.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -106,7 +113,8 @@ impl Policy {
     ) -> Self {
         let law = if shape.law == Law::Auto { USUAL } else { shape.law };
         let outputs = if law == Law::Tanh { 2 * action_size } else { action_size };
-        let network = Mlp::new(parameters, arena, &shape.network, (inputs, outputs), LAST_SCALE);
+        let network =
+            Mlp::new(parameters, arena, &shape.network, (inputs, outputs), shape.last_scale);
         Self { network, law, action_size }
     }
 
