@@ -46,8 +46,8 @@ pub struct Config {
     pub advantage: Advantage,
     /// The encoder and the dynamics.
     pub network: Network,
-    /// The network between latent states and the head, as the authors' `{ latent = 128, network.hidden =
-    /// [512] }`; left out, the head sees latent states as they are.
+    /// The network between latent states and the head; the authors' code has 128 latent values and one
+    /// layer of 512. Left out, the head sees latent states as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub projector: Option<Projector>,
     /// The quasimetric head.
