@@ -19,7 +19,7 @@ const QUESTIONS: usize = 101;
 
 /// One measurement of the graph planner.
 #[derive(Debug, Serialize)]
-pub struct Planner {
+pub struct Planning {
     /// Rows of the data.
     pub rows: usize,
     /// Nodes of the graph.
@@ -36,7 +36,7 @@ pub struct Planner {
 ///
 /// # Errors
 /// The model or the graph cannot be built, for want of memory.
-pub fn measure(threads: &Threads) -> Result<Planner> {
+pub fn measure(threads: &Threads) -> Result<Planning> {
     let walks = walks()?;
     let settings = ["algorithm.name=cmd1", "algorithm.extraction.name=none", "data.validation=0"];
     let config = RunConfig::parse("", &settings.map(str::to_owned))?;
@@ -57,7 +57,7 @@ pub fn measure(threads: &Threads) -> Result<Planner> {
     }
     times.sort_by(f64::total_cmp);
     let (query_median_ms, query_worst_ms) = (times[QUESTIONS / 2], times[QUESTIONS - 1]);
-    Ok(Planner { rows, nodes: graph.nodes(), build_seconds, query_median_ms, query_worst_ms })
+    Ok(Planning { rows, nodes: graph.nodes(), build_seconds, query_median_ms, query_worst_ms })
 }
 
 /// Keys the walks' chance.

@@ -3,7 +3,7 @@
 use super::machine::mebibytes;
 use super::measure::{Found, Share};
 use super::meter::BenchReport;
-use super::planner::Planner;
+use super::planner::Planning;
 
 /// What is not measured on this device.
 const NOTHING: &str = "–";
@@ -42,7 +42,7 @@ pub fn of(report: &BenchReport) -> String {
         )
     });
     let planner = report.planner.as_ref().map(|planner| {
-        let Planner { rows, nodes, build_seconds, query_median_ms, query_worst_ms } = planner;
+        let Planning { rows, nodes, build_seconds, query_median_ms, query_worst_ms } = planner;
         format!(
             "\ngraph planner, {rows} rows and {nodes} nodes: built in {build_seconds:.1} s, a path in \
              {query_median_ms:.1} ms in the median, {query_worst_ms:.1} ms at worst"
@@ -153,7 +153,7 @@ mod tests {
             peak_gflop_per_second: (!gpu).then_some(50.0),
             cases: vec![measured("cmd1", 1), measured("gcbc", 2)],
             solver: Some(Solver { states: 10_000, discount: 0.99, best_ms: 321.0 }),
-            planner: Some(Planner {
+            planner: Some(Planning {
                 rows: 1_000_000,
                 nodes: 1_500,
                 build_seconds: 4.25,

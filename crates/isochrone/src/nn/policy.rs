@@ -16,14 +16,15 @@ pub struct PolicyShape {
     pub network: Network,
     /// The law of the action.
     pub law: Law,
-    /// The weights of the last layer begin as this share of the usual, so that first actions are small;
-    /// OGBench's networks begin at 0.1.
-    pub last_scale: f64,
+    /// The weights of the last layer begin as this share of the usual, so that first actions are small:
+    /// 0.01 if left out, 0.1 in OGBench's networks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_scale: Option<f64>,
 }
 
 impl Default for PolicyShape {
     fn default() -> Self {
-        Self { network: Network::default(), law: Law::Auto, last_scale: 0.01 }
+        Self { network: Network::default(), law: Law::Auto, last_scale: None }
     }
 }
 
@@ -34,12 +35,13 @@ impl PolicyShape {
     /// Names the key of a layer without width, or of a deviation that is none.
     pub fn check(&self, key: &str) -> Result<()> {
         self.network.check(&format!("{key}.network"))?;
-        if !(self.last_scale > 0.0 && self.last_scale.is_finite()) {
+        if let Some(scale) = self.last_scale
+            && !(scale > 0.0 && scale.is_finite())
+        {
             return Err(Error::input(format!(
-                "`{key}.last_scale` is `{}`, expected a positive number",
-                self.last_scale
+                "`{key}.last_scale` is `{scale}`, expected a positive number"
             ))
-            .hint("the default is 0.01"));
+            .hint("leave it out for 0.01"));
         }
         match self.law {
             Law::Constant { deviation } if !(deviation > 0.0 && deviation.is_finite()) => {
@@ -95,6 +97,9 @@ impl Law {
     }
 }
 
+/// The mean of a fresh policy is small: its last weights begin a hundredth as wide.
+const LAST_SCALE: f64 = 0.01;
+
 /// A policy with its network.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -113,8 +118,8 @@ impl Policy {
     ) -> Self {
         let law = if shape.law == Law::Auto { USUAL } else { shape.law };
         let outputs = if law == Law::Tanh { 2 * action_size } else { action_size };
-        let network =
-            Mlp::new(parameters, arena, &shape.network, (inputs, outputs), shape.last_scale);
+        let last_scale = shape.last_scale.unwrap_or(LAST_SCALE);
+        let network = Mlp::new(parameters, arena, &shape.network, (inputs, outputs), last_scale);
         Self { network, law, action_size }
     }
 

@@ -68,7 +68,8 @@ impl MeasureShape {
             Self::Scored(shape) => Box::new(Scored::new(parameters, (arena, arena), shape, sizes)),
             Self::Valued(shape) => Box::new(Valued::new(parameters, arena, shape, sizes)),
             Self::Several { members, of } => {
-                Box::new(Several::new(parameters, arena, (*members, of), sizes))
+                let members = (0..*members).map(|_| of.build(parameters, arena, sizes)).collect();
+                Box::new(Several { members })
             }
         }
     }

@@ -1,24 +1,12 @@
 //! The mean of several distances of one form, each with networks of its own; a mean of quasimetrics is
 //! one.
 
-use super::{Embedding, Latents, Measure, MeasureShape, Pairs, View};
-use crate::engine::{ArenaId, Parameters};
+use super::view::{Embedding, Latents, Measure, Pairs, View};
 
 /// Distances of one form, whose mean counts.
 pub struct Several {
-    members: Vec<Box<dyn Measure>>,
-}
-
-impl Several {
-    /// Adds the networks of `members` distances to `arena`, one after the other.
-    pub fn new(
-        parameters: &mut Parameters,
-        arena: ArenaId,
-        (members, of): (usize, &MeasureShape),
-        sizes: (usize, usize),
-    ) -> Self {
-        Self { members: (0..members).map(|_| of.build(parameters, arena, sizes)).collect() }
-    }
+    /// One after the other in the array.
+    pub members: Vec<Box<dyn Measure>>,
 }
 
 impl Measure for Several {
