@@ -17,6 +17,7 @@ mod division;
 mod door;
 mod even;
 mod features;
+mod fetch;
 mod files;
 mod format;
 #[cfg(any(feature = "hdf5", feature = "parquet"))]
