@@ -20,7 +20,7 @@ const SERIALIZED: c_int = 2;
 /// Numbers of one call at most; a count is a C `int`.
 const MOST: usize = 1 << 30;
 /// What stands for "my part is in the target already".
-const IN_PLACE: *const c_void = 1 as *const c_void;
+const IN_PLACE: *const c_void = std::ptr::without_provenance(1);
 
 type Handle = *const c_void;
 type InitThread =

@@ -74,12 +74,12 @@ struct Spans {
 impl Spans {
     fn new(readers: &[Box<dyn Reader>], collective: &Collective) -> Self {
         let mut end = 0;
-        let file = |reader: &Box<dyn Reader>| {
+        let files = readers.iter().map(|reader| {
             let start = end;
             end += u128::from(reader.bytes().max(1)) * PARTS;
             start..end
-        };
-        let files = readers.iter().map(file).collect();
+        });
+        let files = files.collect();
         let (rank, size) = (collective.rank() as u128, collective.size() as u128);
         Self { files, own: end * rank / size..end * (rank + 1) / size }
     }
@@ -103,6 +103,9 @@ impl Spans {
     }
 }
 
+/// What there is to note, by the index of the file.
+type NotesByFile = Vec<(usize, Vec<String>)>;
+
 /// What this process reads and keeps.
 struct Share {
     rows: ShareRows,
@@ -113,8 +116,7 @@ struct Share {
     choices: usize,
     is_discrete: bool,
     lengths: Vec<usize>,
-    /// What there is to note, by file.
-    notes: Vec<(usize, Vec<String>)>,
+    notes: NotesByFile,
 }
 
 enum ShareRows {
@@ -126,7 +128,7 @@ enum ShareRows {
 #[derive(Serialize, Deserialize)]
 struct SaidOfShare {
     choices: usize,
-    notes: Vec<(usize, Vec<String>)>,
+    notes: NotesByFile,
 }
 
 impl Share {
@@ -185,7 +187,7 @@ impl Share {
     }
 
     /// The dataset of all shares, and what there is to note by file.
-    fn among(self, collective: &Collective) -> Result<(Dataset, Vec<(usize, Vec<String>)>)> {
+    fn among(self, collective: &Collective) -> Result<(Dataset, NotesByFile)> {
         let own = self.lengths.iter().flat_map(|&length| (length as u64).to_le_bytes()).collect();
         let length = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes) as usize;
         let of_ranks = collective.all_say(own).into_iter();
@@ -216,7 +218,7 @@ impl Share {
     }
 
     /// What all processes say: the number of discrete actions, and notes by file.
-    fn all_said(&self, collective: &Collective) -> Result<(usize, Vec<(usize, Vec<String>)>)> {
+    fn all_said(&self, collective: &Collective) -> Result<(usize, NotesByFile)> {
         let own = SaidOfShare { choices: self.choices, notes: self.notes.clone() };
         let own = serde_json::to_vec(&own);
         let own = own.map_err(|error| Error::input(format!("notes cannot be sent: {error}")))?;
