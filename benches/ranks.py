@@ -2,6 +2,7 @@
 """Times one run over several processes: `isochrone train` under `mpirun`, CMD-1 at 4x512.
 
     benches/ranks.py --out benches/results/two-cores-ranks              # writes ranks.json and ranks.md
+    benches/ranks.py --out benches/results/two-cores-ranks --single --realtime
     benches/ranks.py --out benches/results/two-cores-ranks --data       # measures divided data again
     benches/ranks.py --out benches/results/two-cores-ranks --report     # writes ranks.md again
 
@@ -43,16 +44,21 @@ def arguments():
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="a folder for ranks.json and ranks.md")
     parser.add_argument("--report", action="store_true", help="only writes ranks.md again")
+    parser.add_argument("--single", action="store_true", help="only measures a single process again")
     parser.add_argument("--data", action="store_true", help="only measures divided data again")
+    parser.add_argument("--realtime", action="store_true", help="as root: with a core to itself, a process waits for nobody")
     parser.add_argument("--exchange", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--peak", nargs=argparse.REMAINDER, default=[], help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def launcher(options, processes):
+    # Processes that wait for each other on one core would never give way.
+    first = ["chrt", "-f", "10"] if options.realtime and processes <= os.cpu_count() else []
     if processes == 0:
-        return []
-    return [options.mpirun, "--oversubscribe", "-n", str(processes)]
+        return first
+    crowded = ["--oversubscribe"] if processes > os.cpu_count() else []
+    return first + [options.mpirun, *crowded, "-n", str(processes)]
 
 
 def milliseconds(options, processes, rows, shards, steps):
@@ -164,17 +170,24 @@ def measure_data(options):
     return found
 
 
+def measure_single(options):
+    cases = {"alone": (0, 1), "mpirun": (1, 1), "alone, cut": (0, SHARDS), "mpirun, cut": (1, SHARDS)}
+    times = {name: [] for name in cases}
+    for _ in range(options.repeat):
+        for name, (processes, shards) in cases.items():
+            times[name].append(milliseconds(options, processes, ROWS, shards, options.steps))
+    return {"realtime": options.realtime, "milliseconds": times}
+
+
 def measure(options):
     counts = options.processes
-    single = {"alone": (0, 1), "mpirun -n 1": (1, 1), "alone, cut": (0, SHARDS), "strong 1": (1, SHARDS)}
-    several = {f"strong {n}": (n, ROWS) for n in counts if n > 1}
+    several = {"strong 1": (1, ROWS)}
+    several |= {f"strong {n}": (n, ROWS) for n in counts if n > 1}
     several |= {f"weak {n}": (n, ROWS * n) for n in counts if n > 1}
     several |= {f"weak alone {n}": (1, ROWS * n) for n in counts if n > 1}
-    times = {name: [] for name in [*single, *several]}
+    times = {name: [] for name in several}
     load = [os.getloadavg()[0]]
     for _ in range(options.repeat):
-        for name, (processes, shards) in single.items():
-            times[name].append(milliseconds(options, processes, ROWS, shards, options.steps))
         for name, (processes, rows) in several.items():
             times[name].append(milliseconds(options, processes, rows, SHARDS, options.steps))
         load.append(os.getloadavg()[0])
@@ -194,26 +207,29 @@ def measure(options):
 
 
 def report(found):
+    single = {name: min(times) for name, times in found["single"]["milliseconds"].items()}
     best = {name: min(times) for name, times in found["milliseconds"].items()}
     load = found["load"]
+    priority = ", with real-time priority" if found["single"]["realtime"] else ""
     lines = [
-        f"{found['cpu']}, {found['cores']} cores, load {min(load):.1f} to {max(load):.1f} including the measurement; "
-        f"CMD-1 as printed, 4 × 512, latent 512, one thread per process, least of "
-        f"{len(found['milliseconds']['alone'])} measurements.",
+        f"{found['cpu']}, {found['cores']} cores; CMD-1 as printed, 4 × 512, latent 512, one thread per process, least of "
+        f"{len(found['single']['milliseconds']['alone'])} measurements or more{priority}.",
         "",
         "| one update of 256 rows in one process | ms | against the first |",
         "|---|---|---|",
     ]
     names = {
         "alone": "without `mpirun`, one shard",
-        "mpirun -n 1": "`mpirun -n 1`, one shard: the collective path",
+        "mpirun": "`mpirun -n 1`, one shard: the collective path",
         "alone, cut": f"without `mpirun`, {found['shards']} shards",
-        "strong 1": f"`mpirun -n 1`, {found['shards']} shards",
+        "mpirun, cut": f"`mpirun -n 1`, {found['shards']} shards",
     }
     for name, words in names.items():
-        share = 100 * (best[name] / best["alone"] - 1)
-        lines.append(f"| {words} | {best[name]:.1f} | {share:+.1f} % |")
+        share = 100 * (single[name] / single["alone"] - 1)
+        lines.append(f"| {words} | {single[name]:.1f} | {share:+.1f} % |")
     lines += [
+        "",
+        f"Load {min(load):.1f} to {max(load):.1f} including the measurement, least of {len(found['milliseconds']['strong 1'])}:",
         "",
         "| processes | 256 rows: ms per update | speed-up | 256 rows each: ms per update | the same rows in one process | speed-up |",
         "|---|---|---|---|---|---|",
@@ -235,7 +251,7 @@ def report_data(found):
     data, mega = found["data"], 1e6
     lines = [
         f"{FILES} npz files with {DATA_ROWS:,} rows of {STATE} + {ACTION} values, {data['bytes'] / mega:.0f} MB; CMD-1, "
-        f"2 × 64, {ROWS} rows per update, load {min(data['load']):.1f} to {max(data['load']):.1f}.",
+        f"2 × 64, {ROWS} rows per update, least time of {len(data['1 whole'])}, load {min(data['load']):.1f} to {max(data['load']):.1f}.",
         "",
         "| processes | most memory of a process, MB | if each held all rows | ms per update | if each held all rows |",
         "|---|---|---|---|---|",
@@ -259,8 +275,12 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     data = options.out / "ranks.json"
     if not options.report:
-        found = json.loads(data.read_text()) if options.data else measure(options)
-        found["data"] = measure_data(options)
+        every = not (options.single or options.data)
+        found = measure(options) if every else json.loads(data.read_text())
+        if every or options.single:
+            found["single"] = measure_single(options)
+        if every or options.data:
+            found["data"] = measure_data(options)
         data.write_text(json.dumps(found, indent=1) + "\n")
     (options.out / "ranks.md").write_text(report(json.loads(data.read_text())))
     print((options.out / "ranks.md").read_text())
