@@ -43,27 +43,28 @@ class InNumpy:
 
     def __init__(self, path, number):
         self.file = formula.Model(path)
-        self.shape, self.number = self.file.shape["distance"], number
-        take = formula.taker(self.file.tensors["distance"].astype(number))
-        width = self.file.width + self.file.stored.shape[1]
-        self.encode = formula.network(take, self.shape["network"], width, self.shape["head"]["latent"])
-        self.head = formula.head(take, self.shape["head"])
+        self.shape, self.flat = self.file.nats, self.file.arrays["distance"].astype(number)
         nats = self.shape["nats"] if self.shape["form"] == "stepped" else 1 / self.shape["temperature"]
         self.unit = nats / np.log(1 / self.file.shape["discount"])
 
     def embedded(self, states):
-        seen = self.file.seen(states).astype(self.number)
-        return [self.encode(seen, action.astype(self.number)) for action in self.file.stored]
+        """States once for every stored action, and what takes the head's numbers, however often."""
+        seen, copies, taken = self.file.seen(states)[0].astype(self.flat.dtype), [], {}
+        for action in self.file.stored.astype(self.flat.dtype):
+            take = formula.taker(self.flat)
+            latent = self.shape["head"]["latent"]
+            copies.append(formula.network(take, self.shape["network"], latent, seen, action))
+        return copies, lambda *shape: taken[shape] if shape in taken else taken.setdefault(shape, take(*shape))
 
     def pairwise(self, starts, goals):
-        table = np.zeros((len(starts), len(goals)), self.number)
-        copies = list(zip(self.embedded(starts), self.embedded(goals)))
-        for first in range(0, len(starts), BLOCK):
-            for x, y in copies:
-                rows = x[first : first + BLOCK]
-                apart = self.head(np.repeat(rows, len(y), 0), np.tile(y, (len(rows), 1)))
-                table[first : first + BLOCK] += apart.reshape(len(rows), -1)
-        return table * (self.unit / len(copies))
+        table = np.zeros((len(starts), len(goals)), self.flat.dtype)
+        (starts, take), (goals, _) = self.embedded(starts), self.embedded(goals)
+        for first in range(0, len(table), BLOCK):
+            for x, y in zip(starts, goals):
+                rows = np.repeat(x[first : first + BLOCK], len(y), 0)
+                apart = formula.head(take, self.shape["head"], rows, np.tile(y, (len(rows) // len(y), 1)))
+                table[first : first + BLOCK] += apart.reshape(-1, len(y))
+        return table * (self.unit / len(starts))
 
 
 def trained(algorithm, steps):

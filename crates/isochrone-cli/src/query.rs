@@ -297,7 +297,7 @@ impl<'a, 'm> Sheet<'a, 'm> {
             }
         }
         let mut writer = TableWriter::create(&arguments.out, fields)?;
-        let embedded = asked.steps.then(|| asked.model.embed(&goals)).transpose()?;
+        let embedded = asked.steps.then(|| asked.model.embed_precisely(&goals)).transpose()?;
         let to_spacings = if asked.spacings { asked.model.novelty(&goals)? } else { Vec::new() };
         if asked.spacings {
             writer.array("to_spacings", &to_spacings);
@@ -316,7 +316,7 @@ impl<'a, 'm> Sheet<'a, 'm> {
             to_spacings: Vec::new(),
         };
         if let Some(goals) = &self.embedded {
-            let nats = model.pairwise(&model.embed(starts)?, goals);
+            let nats = model.pairwise(&model.embed_precisely(starts)?, goals);
             answers.steps = nats.into_iter().map(|d| model.in_steps(d)).collect();
         }
         if asked.actions {

@@ -89,14 +89,30 @@ def test_a_model_goes_through_a_file(model, tmp_path):
         model.save(tmp_path / "no" / "such" / "model.safetensors")
 
 
-def test_all_pairs_have_the_formula_that_the_format_describes(model, tmp_path, monkeypatch):
+@pytest.mark.parametrize("learner, head", [
+    ("cmd1", {"kind": "mrn", "components": 4}),
+    ("cmd1", {"kind": "max"}),
+    ("cmd1", {"kind": "iqe"}),
+    ("cmd1", {"kind": "pqe"}),
+    ("cmd1", {"kind": "wide-norm"}),
+    ("cmd1", {"kind": "deep-norm"}),
+    ("atlas", {"kind": "iqe", "latent": 256}),
+])
+def test_all_pairs_have_the_formula_of_the_format_to_a_millionth(walks, learner, head, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "examples")
     formula = importlib.import_module("model")
-    model.save(tmp_path / "model.safetensors")
-    states = circle(3, 10)[0].reshape(-1, 2)
-    starts, goals = np.repeat(states, 30, 0), np.tile(states, (30, 1))
-    expected = formula.Model(tmp_path / "model.safetensors").steps(starts, goals).reshape(30, 30)
+    model = isochrone.fit(walks, learner, steps=100, settings={**SMALL, "algorithm.head": head})
+    model.save("model.safetensors")
+    states = np.random.default_rng(0).uniform(-1, 1, (120, 2)).astype(np.float32)
+    starts, goals = np.repeat(states, 120, 0), np.tile(states, (120, 1))
+    expected = formula.Model("model.safetensors").steps(starts, goals).reshape(120, 120)
     assert np.abs(model.pairwise(states, states) - expected).max() < 1e-6 * expected.max()
+
+
+def test_more_pairs_than_memory_are_refused(model):
+    states = np.zeros((10_000_000, 2), np.float32)
+    with pytest.raises(RuntimeError, match="10000000 × 10000000 distances do not fit in memory"):
+        model.pairwise(states, states)
 
 
 def test_files_that_are_no_models_are_refused(model, tmp_path):

@@ -18,7 +18,7 @@ pub use self::reference::DataSample;
 use self::reference::ReferenceStates;
 pub use self::shape::ModelShape;
 use crate::data::Normalization;
-use crate::engine::{Parameters, Threads};
+use crate::engine::{Parameters, Threads, Wide, wide};
 use crate::error::{Error, Result};
 use crate::nn::{
     Actor, ActorShape, Embedding, Gather, Latents, Measure, MeasureShape, Pairs, View,
@@ -29,6 +29,19 @@ const PAIRS: usize = 1 << 16;
 
 /// Pairs among which repeated states are looked for, to be embedded once.
 const PORTION: usize = 1 << 16;
+
+/// A distance for every pair of so many states, all zero.
+fn room_for(from: usize, to: usize) -> Result<Vec<f32>> {
+    let refused = || {
+        Error::memory(format!("{from} × {to} distances do not fit in memory"))
+            .hint("ask about fewer states at a time")
+    };
+    let mut all = Vec::new();
+    let count = from.checked_mul(to).ok_or_else(refused)?;
+    all.try_reserve_exact(count).map_err(|_| refused())?;
+    all.resize(count, 0.0);
+    Ok(all)
+}
 
 /// What was learned, as an algorithm hands it over: shapes and flat parameters.
 #[derive(Debug, Clone)]
@@ -66,6 +79,26 @@ pub struct Embedded {
     rows: usize,
     /// The states once for every copy of the distance: a stored action, or a critic.
     copies: Vec<Embedding>,
+}
+
+/// Writes what networks see of states, for the machine's vectors.
+struct Normalizing<'a> {
+    normalization: &'a Normalization,
+    states: &'a [f32],
+    normalized: &'a mut [f32],
+    /// Values per state, as recorded and as seen.
+    size: usize,
+    width: usize,
+}
+
+impl Wide for Normalizing<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let targets = self.normalized.chunks_exact_mut(self.width);
+        for (state, target) in self.states.chunks_exact(self.size).zip(targets) {
+            self.normalization.apply(state, target);
+        }
+    }
 }
 
 impl Embedded {
@@ -181,9 +214,8 @@ impl Model {
     fn normalized(&self, states: &[f32]) -> Vec<f32> {
         let (size, width) = (self.shape.state_size, self.shape.normalization.width());
         let mut normalized = vec![0.0; states.len() / size * width];
-        for (state, target) in states.chunks_exact(size).zip(normalized.chunks_exact_mut(width)) {
-            self.shape.normalization.apply(state, target);
-        }
+        let normalization = &self.shape.normalization;
+        wide(Normalizing { normalization, states, normalized: &mut normalized, size, width });
         normalized
     }
 
@@ -232,6 +264,7 @@ impl Model {
             actions: &self.stored_actions,
             state_size: self.shape.normalization.width(),
             action_size: self.shape.action_size,
+            precise: false,
         };
         (&**measure, view)
     }
@@ -259,6 +292,19 @@ impl Model {
         let seen = self.shape.normalization.width() + self.shape.action_size;
         let at_once = one.copies.iter().flat_map(sides).fold(widest.max(seen), usize::max);
         Ok(size_of::<f32>() as u64 * (2 * (latent + seen + at_once)) as u64)
+    }
+
+    /// As [`Model::embed`], in double precision rounded at the end: distances between such states are
+    /// right to a millionth of the largest. Takes several times as long.
+    ///
+    /// # Errors
+    /// As [`Model::embed`].
+    pub fn embed_precisely(&self, states: &[f32]) -> Result<Embedded> {
+        self.need_distance()?;
+        let rows = Self::rows("states", states, self.shape.state_size)?;
+        let (measure, view) = self.measure();
+        let view = View { precise: true, ..view };
+        Ok(Embedded { rows, copies: measure.embed(&view, &self.normalized(states)) })
     }
 
     /// Embeds `rows` states, given what networks see of them.
@@ -290,14 +336,25 @@ impl Model {
     /// The distance in nats from every state of `from` to every state of `to`, row after row. Both
     /// must have been embedded by this model.
     pub fn pairwise(&self, from: &Embedded, to: &Embedded) -> Vec<f32> {
+        let mut all = vec![0.0; from.rows * to.rows];
+        self.write_pairs(from, to, &mut all);
+        all
+    }
+
+    /// Writes the distances of all pairs into `all`, which has room for each.
+    fn write_pairs(&self, from: &Embedded, to: &Embedded, all: &mut [f32]) {
         let block = (PAIRS / to.rows.max(1)).max(1);
-        let measured = in_blocks(from.rows, block, |rows| {
+        let write = |(part, out): (usize, &mut [f32])| {
+            let rows = part * block..from.rows.min((part + 1) * block);
             let starts: Vec<Latents> =
                 from.copies.iter().map(|copy| copy.from.part(&rows)).collect();
             let starts: Vec<&Latents> = starts.iter().collect();
-            Ok(self.gather(rows.len() * to.rows, &starts, to, Pairs::All))
-        });
-        measured.unwrap_or_default().concat()
+            out.copy_from_slice(&self.gather(out.len(), &starts, to, Pairs::All));
+        };
+        if from.rows <= block {
+            return write((0, all));
+        }
+        all.par_chunks_mut(block * to.rows.max(1)).enumerate().for_each(write);
     }
 
     /// The distance in nats from each state of `from` to the goal of its row, or to the one goal.
@@ -424,10 +481,13 @@ impl Model {
     /// The steps from every state of `from` to every state of `to`, row after row.
     ///
     /// # Errors
-    /// Values that are not whole rows; a model without a distance.
+    /// Values that are not whole rows; a model without a distance; more pairs than fit in memory.
     pub fn pairwise_steps(&self, from: &[f32], to: &[f32]) -> Result<Vec<f32>> {
-        let [from, to] = [self.embed(from)?, self.embed(to)?];
-        let mut distances = self.pairwise(&from, &to);
+        let size = self.shape.state_size;
+        let mut distances =
+            room_for(Self::rows("states", from, size)?, Self::rows("goals", to, size)?)?;
+        let [from, to] = [self.embed_precisely(from)?, self.embed_precisely(to)?];
+        self.write_pairs(&from, &to, &mut distances);
         distances.par_iter_mut().with_min_len(PAIRS).for_each(|d| *d = self.in_steps(*d));
         Ok(distances)
     }

@@ -214,8 +214,7 @@ fn damaged_and_foreign_checkpoints_are_told_and_an_older_one_is_used() {
         assert_names(&said(&output), &["resuming from step 10"]);
         assert!(std::fs::read(checkpoint(&run, 12)).unwrap() == expected);
     }
-    for (damage, words) in [(&flipped[..], "checksum"), (&foreign, "not a checkpoint of isochrone")]
-    {
+    for (damage, words) in [(&flipped[..], "checksum"), (&foreign, "no checkpoint of isochrone")] {
         for step in [10, 12] {
             std::fs::write(checkpoint(&run, step), damage).unwrap();
         }
@@ -251,16 +250,15 @@ fn commands_that_ask_a_run_refuse_what_is_none() {
     for (model, words) in [
         ("none", "no model and no run"),
         ("/dev/null", "no model and no run"),
-        ("foreign", "not a checkpoint of isochrone"),
+        ("foreign", "no checkpoint of isochrone"),
         ("checkpoint", "not a model"),
         ("a.npz", "damaged"),
-        ("broken", "not a checkpoint of isochrone"),
+        ("broken", "no checkpoint of isochrone"),
     ] {
         refused(&["audit", model, "--data", "a.npz"], &[words, model]);
     }
     let ends = ["--start", "0,0", "--goal", "1,1"];
-    for (run, words) in [("none", "no run"), ("foreign", "no run"), ("broken", "not a checkpoint")]
-    {
+    for (run, words) in [("none", "no run"), ("foreign", "no run"), ("broken", "no checkpoint")] {
         refused(&["evaluate", run], &[words, run]);
         refused(&[&["plan", run], &ends[..]].concat(), &[words, run]);
     }

@@ -140,10 +140,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot> {
     let mut facts = BTreeMap::from_iter(metadata.metadata().clone().unwrap_or_default());
     let format = facts.remove("format").unwrap_or_default();
     if format != FORMAT {
-        return Err(Error::input(format!(
-            "the checkpoint has format `{format}`, expected `{FORMAT}`"
-        ))
-        .hint("use the version of isochrone that wrote it"));
+        return Err(Error::input(format!("the file has format `{format}`, expected `{FORMAT}`"))
+            .hint("use the version of isochrone that wrote it"));
     }
     facts.remove(CHECKSUM);
     let step = facts.remove("step").and_then(|step| step.parse().ok());
@@ -169,14 +167,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Snapshot> {
 }
 
 fn damaged(why: &str) -> Error {
-    Error::input(format!("the checkpoint is damaged: {why}"))
-        .hint("resume from an older one, or copy it again")
+    Error::input(format!("the file is damaged: {why}"))
+        .hint("copy it again, or use an older model or checkpoint")
 }
 
 fn foreign(bytes: &[u8]) -> Error {
     if SafeTensors::read_metadata(bytes).is_ok() {
-        return Error::input("the safetensors file is not a checkpoint of isochrone")
-            .hint("a checkpoint is written by `isochrone train`");
+        return Error::input("the safetensors file is no model and no checkpoint of isochrone")
+            .hint("`isochrone train` writes both");
     }
-    damaged("it does not begin as one")
+    damaged("it does not begin as a model or a checkpoint does")
 }

@@ -176,9 +176,9 @@ fn files_that_are_not_checkpoints_are_refused() {
     };
     let view = safetensors::tensor::TensorView::new(Dtype::F32, vec![1], &[0; 4]).unwrap();
     let other = safetensors::serialize([("weight", view)], None).unwrap();
-    says(&other, "the safetensors file is not a checkpoint of isochrone");
-    says(b"", "does not begin as one");
-    says(&[0xff; 200], "does not begin as one");
+    says(&other, "the safetensors file is no model and no checkpoint of isochrone");
+    says(b"", "does not begin as a model or a checkpoint does");
+    says(&[0xff; 200], "does not begin as a model or a checkpoint does");
     says(&forged(r#""format":"1""#, r#""format":"2""#), "format `2`, expected `1`");
     says(&forged(r#""step":"3""#, r#""step":"x""#), "it names no step");
     says(&forged(r#""dtype":"F32","shape":[3]"#, r#""dtype":"I32","shape":[3]"#), "`I32`");

@@ -160,7 +160,9 @@ impl Normalization {
         self.goal_places.iter().map(|&place| seen[place])
     }
 
-    /// Writes what networks see of one state into `target`.
+    /// Writes what networks see of one state into `target`. Inlined, so that a loop over many states can
+    /// be compiled for the machine's vectors.
+    #[inline(always)]
     pub fn apply(&self, state: &[f32], target: &mut [f32]) {
         for (((target, &x), &shift), &scale) in
             target.iter_mut().zip(state).zip(&self.shift).zip(&self.scale)

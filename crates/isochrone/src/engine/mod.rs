@@ -37,6 +37,9 @@ pub use operation::{Backward, Forward, OfRows, Operation, Stage, Value};
 pub use optimizer::{Adam, Schedule};
 pub use parameters::{ArenaId, Initial, Parameter, Parameters};
 pub(crate) use products::wide_kernel;
+pub(crate) use products::{
+    ABREAST, Abreast, can_abreast, from_abreast, lay_abreast, multiply_abreast,
+};
 pub use products::{Product, Side, Wide, multiply, wide};
 pub use program::{Program, Window};
 pub use scalar::Scalar;

@@ -2,14 +2,17 @@
 //!
 //! C ← A B + β C: in single precision with AVX-512 through [`tiles`], otherwise through
 //! `matrixmultiply`. Sums over k run in the same order in both and for any cut of the rows, which are
-//! spread over our own threads. [`wide`] compiles a loop for the vector width of the machine it runs
+//! spread over our own threads; rows that only answer questions are multiplied abreast, by the same
+//! sums ([`abreast`]). [`wide`] compiles a loop for the vector width of the machine it runs
 //! on.
 #![allow(unsafe_code)]
 
+mod abreast;
 mod shape;
 #[cfg(target_arch = "x86_64")]
 mod tiles;
 
+pub use abreast::{ABREAST, Abreast, can_abreast, from_abreast, lay_abreast, multiply_abreast};
 pub use shape::Product;
 use shape::Strided;
 
@@ -284,6 +287,29 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn products_of_rows_abreast_have_the_bits_of_matrixmultiply() {
+        if !can_abreast() {
+            return;
+        }
+        let single =
+            |count, seed| -> Vec<f32> { numbers(count, seed).iter().map(|&x| x as f32).collect() };
+        for (m, k, n) in [(48, 300, 33), (1, 17, 65), (47, 1, 1), (16, 4, 128), (33, 700, 15)] {
+            let (a, b) = (single(m * k, 1), single(k * n, 2));
+            let (mut left, mut out) = (vec![Abreast::ZERO; k], vec![Abreast([7.0; ABREAST]); n]);
+            lay_abreast(&a, &mut left);
+            multiply_abreast(&left, &b, &mut out);
+            let (mut found, mut expected) = (vec![1.0; m * n], vec![0.0; m * n]);
+            from_abreast(&out, &mut found);
+            let shape = Product { m, k, n };
+            let (left, right) = (Side::Plain(&a[..]), Side::Plain(&b[..]));
+            // SAFETY: the sides were measured.
+            unsafe { block(shape, left.strided(m, k), right.strided(k, n), 0.0, &mut expected) };
+            let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&found), bits(&expected), "{shape:?}");
         }
     }
 

@@ -6,8 +6,8 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 
-/// Rows that one thread takes at a time: the most that a product takes at once.
-pub(super) const BLOCK: usize = 168;
+/// Rows that one thread takes at a time: as many as a network takes in one task.
+pub(super) const BLOCK: usize = 192;
 
 /// What `answer` says of blocks of at most `block` rows, one after the other.
 pub(super) fn in_blocks<R: Send>(

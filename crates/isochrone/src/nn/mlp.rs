@@ -1,8 +1,12 @@
 //! Multilayer perceptrons: hidden layers with activation and norm, then a plain linear layer.
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{ArenaId, Initial, Parameter, Parameters, Program, Scalar, Threads, Value};
+use crate::engine::{
+    ABREAST, Abreast, ArenaId, Initial, Parameter, Parameters, Program, Scalar, Threads, Value,
+    can_abreast, from_abreast, lay_abreast,
+};
 use crate::error::{Error, Result};
 use crate::ops::{Activation, Linear, Norm, Weights};
 
@@ -126,22 +130,82 @@ impl Mlp {
             .fold(input, |value, (shape, parameters)| program.linear(*shape, value, parameters))
     }
 
-    /// Applies the network with the numbers of its arena to the rows of `input`.
+    /// Applies the network with the numbers of its arena to the rows of `input`. Many rows are spread
+    /// over rayon's threads; a row has the same bits among many and alone.
     pub fn infer(&self, threads: &Threads, arena: &[f32], input: &[f32]) -> Vec<f32> {
         let rows = input.len() / self.layers[0].0.inputs;
-        let (mut values, mut output) = (input.to_vec(), Vec::new());
+        if rows >= LEAST_ABREAST && can_abreast() {
+            return self.infer_abreast(arena, input, rows);
+        }
+        self.in_rows(threads, arena, input.to_vec())
+    }
+
+    /// As [`Mlp::infer`], computed in double precision and rounded at the end: for few rows that many
+    /// answers rest on.
+    pub fn infer_precisely(&self, arena: &[f32], input: &[f32]) -> Vec<f32> {
+        let double = |all: &[f32]| all.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+        let arena = double(arena);
+        let parts = input.par_chunks(PART * self.layers[0].0.inputs);
+        parts
+            .flat_map_iter(|part| self.in_rows(&Threads::default(), &arena, double(part)))
+            .map(|x| x as f32)
+            .collect()
+    }
+
+    /// Applies the network to rows, layer after layer.
+    fn in_rows<T: Scalar>(&self, threads: &Threads, arena: &[T], mut values: Vec<T>) -> Vec<T> {
+        let rows = values.len() / self.layers[0].0.inputs;
+        let mut output = Vec::new();
         for (shape, parameters) in &self.layers {
-            output.resize(rows * shape.outputs, 0.0);
-            let view = |at: usize| parameters[at].of(arena);
-            let gain = (shape.norm == Norm::Layer).then(|| (view(2), view(3)));
-            let weights = Weights { weight: view(0), bias: view(1), gain };
+            output.resize(rows * shape.outputs, T::ZERO);
             if rows > 0 {
-                shape.apply(threads, weights, &values, &mut output);
+                shape.apply(threads, weights(shape, parameters, arena), &values, &mut output);
             }
             std::mem::swap(&mut values, &mut output);
         }
         values
     }
+
+    fn infer_abreast(&self, arena: &[f32], input: &[f32], rows: usize) -> Vec<f32> {
+        let shapes = self.layers.iter().map(|(shape, _)| shape);
+        let widest = shapes.map(|shape| shape.inputs.max(shape.outputs)).max().unwrap_or(0);
+        let ends = (&self.layers[0].0, &self.layers[self.layers.len() - 1].0);
+        let (inputs, outputs) = (ends.0.inputs, ends.1.outputs);
+        let mut all = vec![0.0; rows * outputs];
+        let apply = |(input, output): (&[f32], &mut [f32])| {
+            let mut room = vec![Abreast::ZERO; 2 * widest];
+            let blocks = input.chunks(ABREAST * inputs).zip(output.chunks_mut(ABREAST * outputs));
+            for (input, output) in blocks {
+                let (mut values, mut next) = room.split_at_mut(widest);
+                lay_abreast(input, &mut values[..inputs]);
+                for (shape, parameters) in &self.layers {
+                    let (from, to) = (&values[..shape.inputs], &mut next[..shape.outputs]);
+                    shape.apply_abreast(weights(shape, parameters, arena), from, to);
+                    std::mem::swap(&mut values, &mut next);
+                }
+                from_abreast(&values[..outputs], output);
+            }
+        };
+        if rows <= PART {
+            apply((input, &mut all));
+        } else {
+            let parts = input.par_chunks(PART * inputs);
+            parts.zip(all.par_chunks_mut(PART * outputs)).for_each(apply);
+        }
+        all
+    }
+}
+
+/// Fewer rows are faster one after the other.
+const LEAST_ABREAST: usize = 24;
+/// Rows that one task takes.
+const PART: usize = 4 * ABREAST;
+
+/// The parameters of a layer among the numbers of its arena.
+fn weights<'a, T>(shape: &Linear, parameters: &[Parameter], arena: &'a [T]) -> Weights<'a, T> {
+    let view = |at: usize| parameters[at].of(arena);
+    let gain = (shape.norm == Norm::Layer).then(|| (view(2), view(3)));
+    Weights { weight: view(0), bias: view(1), gain }
 }
 
 #[cfg(test)]
@@ -150,6 +214,9 @@ mod tests {
     use crate::data::sampler::{Column, Layout, Sampler};
     use crate::data::{Dataset, Normalization, Scaling};
     use crate::engine::Executor;
+
+    /// A part and some.
+    const ROWS: usize = PART + 56;
 
     #[test]
     fn training_and_inference_compute_the_same_bits() {
@@ -163,7 +230,7 @@ mod tests {
             let mut parameters = Parameters::default();
             let arena = parameters.arena("net");
             let mlp = Mlp::new(&mut parameters, arena, &network, (2, 5), 1.0);
-            let mut program: Program<f32> = Program::new(parameters, 8, 2, 0);
+            let mut program: Program<f32> = Program::new(parameters, ROWS, 2, 0);
             let state = program.column(Column::State(Layout::START));
             let output = mlp.apply(&mut program, &[state]);
             let mean = program.mean(output, crate::ops::Scale::Unit);
@@ -173,12 +240,18 @@ mod tests {
             let dataset = Dataset::new(numbers, 2, None, &[20]).unwrap();
             let plain = Normalization::fit(&dataset, Scaling::None).unwrap();
             let sampler = Sampler::new(&dataset, &plain, program.layout().clone(), 0.9);
-            let mut batch = sampler.batch(8);
+            let mut batch = sampler.batch(ROWS);
             sampler.fill(&mut batch, 1, 2).unwrap();
             let mut executor = Executor::new(program, Threads::default(), 4);
             executor.evaluate(&batch, 0);
-            let inferred = mlp.infer(&Threads::default(), executor.arena(arena), &batch.columns[0]);
-            assert_eq!(inferred, executor.value(output));
+            let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            let (inputs, trained) = (&batch.columns[0], executor.value(output));
+            // All rows lie abreast, the last of them few; single rows do not.
+            for rows in [1, 8, 30, ROWS] {
+                let inputs = &inputs[..rows * 2];
+                let inferred = mlp.infer(&Threads::default(), executor.arena(arena), inputs);
+                assert_eq!(bits(&inferred), bits(&trained[..rows * 5]), "{rows} rows");
+            }
         }
     }
 }

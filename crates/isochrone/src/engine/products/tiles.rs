@@ -13,13 +13,13 @@ use super::shape::{Product, Strided};
 use crate::engine::Threads;
 
 /// Values per register.
-const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 /// Columns of a tile.
 const WIDE: usize = 2 * LANES;
 /// Rows of a tile at most: two registers each, and three for the operands, are all 32.
 const HIGH: usize = 14;
 /// What is summed up before it is added to earlier sums.
-const DEEP: usize = 256;
+pub(super) const DEEP: usize = 256;
 /// Rows of the right matrix that are asked for before a tile copies them, to be there in time.
 const AHEAD: usize = 12;
 /// Squares of 16 × 16 numbers that are asked for before they are transposed.
@@ -293,7 +293,7 @@ fn ask<const HINT: i32, const REGISTERS: usize>(row: *const f32) {
 }
 
 /// A mask of the first lanes.
-fn first(count: usize) -> u16 {
+pub(super) fn first(count: usize) -> u16 {
     if count >= LANES { u16::MAX } else { (1 << count) - 1 }
 }
 
@@ -343,7 +343,12 @@ unsafe fn pack_right(right: Strided<f32>, wide: usize, depth: usize, room: &mut 
 
 /// The columns of up to 16 × 16 numbers whose rows lie `stride` apart; zeros beyond.
 #[target_feature(enable = "avx512f")]
-unsafe fn square(start: *const f32, stride: usize, rows: usize, columns: usize) -> [__m512; LANES] {
+pub(super) unsafe fn square(
+    start: *const f32,
+    stride: usize,
+    rows: usize,
+    columns: usize,
+) -> [__m512; LANES] {
     let zeros = [_mm512_setzero_ps(); LANES];
     let (mut a, mut b, mut out) = (zeros, zeros, zeros);
     for (i, row) in a.iter_mut().enumerate().take(rows) {

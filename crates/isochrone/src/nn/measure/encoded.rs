@@ -51,7 +51,7 @@ impl Encoded {
     }
 
     fn encode(&self, view: &View<'_>, inputs: &[f32]) -> Vec<f32> {
-        self.network.infer(view.threads, view.numbers, inputs)
+        view.infer(&self.network, inputs)
     }
 }
 

@@ -140,7 +140,7 @@ impl Paired {
     }
 
     fn latents(&self, view: &View<'_>, network: &Mlp, inputs: &[f32]) -> Latents {
-        let numbers = network.infer(view.threads, view.numbers, inputs);
+        let numbers = view.infer(network, inputs);
         Latents { width: self.latent, numbers }
     }
 }

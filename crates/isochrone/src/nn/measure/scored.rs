@@ -98,12 +98,12 @@ impl Scored {
     }
 
     fn score(&self, start: &[f32], goal: &[f32]) -> f32 {
-        let product: f32 = start.iter().zip(goal).map(|(a, b)| a * b).sum();
-        product / self.shape.temperature as f32
+        let products = start.iter().zip(goal).map(|(&a, &b)| f64::from(a) * f64::from(b));
+        (products.sum::<f64>() / self.shape.temperature) as f32
     }
 
     fn starts(&self, view: &View<'_>, inputs: &[f32]) -> Latents {
-        let numbers = self.start.infer(view.threads, view.numbers, inputs);
+        let numbers = view.infer(&self.start, inputs);
         Latents { width: self.shape.latent, numbers }
     }
 }
@@ -111,7 +111,7 @@ impl Scored {
 impl Measure for Scored {
     fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Embedding> {
         let width = self.shape.latent;
-        let goals = self.goal.infer(view.threads, view.numbers, states);
+        let goals = view.infer(&self.goal, states);
         let copy = |action: &[f32]| {
             let from = self.starts(view, &view.beside(states, action));
             let rows = from.rows().zip(goals.chunks_exact(width));

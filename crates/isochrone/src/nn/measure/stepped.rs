@@ -134,13 +134,13 @@ impl Stepped {
     }
 
     fn latents(&self, view: &View<'_>, states: &[f32]) -> Vec<f32> {
-        self.network.infer(view.threads, view.numbers, states)
+        view.infer(&self.network, states)
     }
 
     /// Latent states as the head sees them.
     fn projected(&self, view: &View<'_>, latents: Vec<f32>) -> Latents {
         let numbers = match &self.projector {
-            Some(projector) => projector.infer(view.threads, view.numbers, &latents),
+            Some(projector) => view.infer(projector, &latents),
             None => latents,
         };
         Latents { width: self.width, numbers }
@@ -157,7 +157,7 @@ impl Measure for Stepped {
         if let Some(dynamics) = &self.dynamics {
             let latents = View { state_size: self.latent, ..*view };
             let inputs = latents.with(&numbers, Some(actions));
-            let change = dynamics.infer(view.threads, view.numbers, &inputs);
+            let change = view.infer(dynamics, &inputs);
             numbers.iter_mut().zip(change).for_each(|(z, change)| *z += change);
         }
         vec![self.projected(view, numbers)]

@@ -119,7 +119,7 @@ impl Valued {
         let (network, size) = self.representation.as_ref()?;
         let goal_rows = View { action_size: view.state_size, ..*view };
         let inputs = goal_rows.with(states, Some(goals));
-        let raw = network.infer(view.threads, view.numbers, &inputs);
+        let raw = view.infer(network, &inputs);
         let mut rows = vec![0.0; raw.len()];
         for (row, out) in raw.chunks_exact(*size).zip(rows.chunks_exact_mut(*size)) {
             to_sphere(row, out);
@@ -140,10 +140,8 @@ impl Valued {
         let goal_width = goals.len() / (starts.len() / width);
         let rows = View { state_size: width, action_size: goal_width, ..*view };
         let inputs = rows.with(starts, Some(goals));
-        let values: Vec<Vec<f32>> = networks
-            .iter()
-            .map(|network| network.infer(view.threads, view.numbers, &inputs))
-            .collect();
+        let values: Vec<Vec<f32>> =
+            networks.iter().map(|network| view.infer(network, &inputs)).collect();
         (0..values[0].len())
             .map(|row| {
                 let each = values.iter().map(|values| values[row]);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::engine::Threads;
-use crate::nn::Head;
+use crate::nn::{Head, Mlp};
 
 /// What a trained distance is read with.
 pub struct View<'a> {
@@ -17,9 +17,19 @@ pub struct View<'a> {
     pub state_size: usize,
     /// Values per action.
     pub action_size: usize,
+    /// Whether networks compute in double precision.
+    pub precise: bool,
 }
 
 impl View<'_> {
+    /// What `network` makes of the rows of `inputs`.
+    pub(super) fn infer(&self, network: &Mlp, inputs: &[f32]) -> Vec<f32> {
+        match self.precise {
+            true => network.infer_precisely(self.numbers, inputs),
+            false => network.infer(self.threads, self.numbers, inputs),
+        }
+    }
+
     /// Each stored action, or once nothing.
     pub(super) fn stored(&self) -> Vec<&[f32]> {
         if self.actions.is_empty() {
@@ -30,8 +40,13 @@ impl View<'_> {
 
     /// Every state with the same numbers beside it.
     pub(super) fn beside(&self, states: &[f32], same: &[f32]) -> Vec<f32> {
-        let rows = states.chunks_exact(self.state_size);
-        rows.flat_map(|state| state.iter().chain(same)).copied().collect()
+        let rows = states.len() / self.state_size;
+        let mut all = Vec::with_capacity(states.len() + rows * same.len());
+        for state in states.chunks_exact(self.state_size) {
+            all.extend_from_slice(state);
+            all.extend_from_slice(same);
+        }
+        all
     }
 
     /// Every state with the action of its row beside it; the states alone where there are none.
