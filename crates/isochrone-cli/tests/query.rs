@@ -130,7 +130,7 @@ fn every_start_is_asked_with_every_goal() {
     });
     let model = Model::load(RUN.join("model.safetensors")).unwrap();
     let each: Vec<f32> = starts.chunks(2).flat_map(|start| start.repeat(3)).collect();
-    let steps = model.steps(&each, &goals.repeat(5)).unwrap();
+    let steps = model.pairwise_steps(&starts, &goals).unwrap();
     let ask = |out: &Path, more: &[&str]| {
         let (run, flags) = (RUN.to_str().unwrap(), ["--from", "--to", "-o"]);
         let mut words = vec!["query", run];
