@@ -52,7 +52,7 @@ pub struct Bench {
     /// Seconds to measure each case [default: 1; 0.1 with --quick]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Measure fewer updates; with --scaling, only the first two values of each axis
+    /// Measure fewer updates, and the planner over fewer rows; with --scaling, only the first two values of each axis
     #[arg(long)]
     quick: bool,
 }
@@ -106,7 +106,7 @@ pub fn run(arguments: &Bench, threads: usize) -> Result<()> {
     bar.finish_and_clear();
     let found = found?;
     let rest = arguments.algorithms.is_empty().then(|| -> Result<_> {
-        Ok((solver::measure()?, planner::measure(&Threads::new(threads)?)?))
+        Ok((solver::measure()?, planner::measure(&Threads::new(threads)?, arguments.quick)?))
     });
     let report = bench.report(found, rest.transpose()?);
     if arguments.json { say_json(&report) } else { say(&table::of(&report)) }

@@ -170,8 +170,9 @@ mod tests {
         let text = of(&report);
         let head = "a processor, threads: 1; load before: 0.2; a 1024³ product: 50.0 GFLOP/s";
         assert!(text.starts_with(head) && text.contains("peak memory: 3.0 MiB"), "{text}");
-        assert_eq!(text.lines().count(), 5);
-        assert!(text.contains("10000 states") && text.ends_with(": 321 ms"), "{text}");
+        assert_eq!(text.lines().count(), 6);
+        assert!(text.contains("10000 states") && text.contains(": 321 ms\n"), "{text}");
+        assert!(text.ends_with("built in 4.2 s, a path in 3.0 ms in the median, 9.0 ms at worst"));
         let json = serde_json::to_value(&report).unwrap();
         for (case, line) in json["cases"].as_array().unwrap().iter().zip(text.lines().skip(2)) {
             let numbers =
