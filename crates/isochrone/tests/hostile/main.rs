@@ -421,17 +421,16 @@ fn a_flipped_bit_of_an_npz_file_ends_with_its_rows_or_an_error() {
 #[test]
 fn a_flipped_bit_of_an_hdf5_header_ends_with_rows_or_an_error() {
     let mut all = Flips::default();
-    for (name, headers) in [
-        ("d4rl-u8.hdf5", 2520),
-        ("d4rl-f32.hdf5", 4 << 10),
+    // Headers stand all over a file. Two are laid out as others are: their first headers suffice.
+    for (name, bytes) in [
+        ("d4rl-u8.hdf5", usize::MAX),
+        ("d4rl-f32.hdf5", usize::MAX),
         ("d4rl-f64.hdf5", 4 << 10),
-        ("minari-plain/data/main_data.hdf5", 4 << 10),
+        ("minari-plain/data/main_data.hdf5", usize::MAX),
         ("minari-dict/data/main_data.hdf5", 4 << 10),
     ] {
-        // Headers stand all over a file; those of 32 and of 64 bits are laid out alike.
-        let bytes = if full() && name != "d4rl-f64.hdf5" { usize::MAX } else { headers };
-        all.add(&flip(name, Way::Rows, bytes, 37));
-        all.add(&flip(name, Way::Disk, bytes, 397));
+        all.add(&flip(name, Way::Rows, bytes, 97));
+        all.add(&flip(name, Way::Disk, bytes, 997));
     }
     all.tell("hdf5");
 }
