@@ -134,6 +134,9 @@ class Model:
 
     def distance(self, take, shape):
         """A function from what networks see of starts and goals to nats."""
+        if shape["form"] == "several":
+            members = [self.distance(take, shape["of"]) for _ in range(shape["members"])]
+            return lambda s, g: np.mean([nats(s, g) for nats in members], axis=0)
         form, net, width, actions = shape["form"], shape["network"], self.width, self.actions
         over_actions = lambda nats: lambda s, g: np.mean([nats(s, a, g) for a in self.stored], axis=0)
         if form == "encoded":
@@ -148,8 +151,14 @@ class Model:
                 critics.append((network(take, net, width, shape["head"]["latent"]), head(take, shape["head"])))
             return lambda s, g: np.max([between(encode(s), encode(g)) for encode, between in critics], axis=0) / shape["scale"]
         if form == "stepped":
-            encode, between = network(take, net, width, shape["head"]["latent"]), head(take, shape["head"])
-            return lambda s, g: between(encode(s), encode(g)) * shape["nats"]
+            projector, last = shape.get("projector"), shape["head"]["latent"]
+            latent = projector["latent"] if projector else last
+            encode = network(take, net, width, latent)
+            project = network(take, projector["network"], latent, last) if projector else lambda z: z
+            between = head(take, shape["head"])
+            if shape["dynamics"]:  # Between states they are not asked.
+                network(take, shape["dynamics"], latent + actions, latent)
+            return lambda s, g: between(project(encode(s)), project(encode(g))) * shape["nats"]
         if form == "scored":
             start = network(take, net, width + actions * shape["with_action"], shape["latent"])
             goal = network(take, net, width, shape["latent"])

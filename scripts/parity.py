@@ -293,8 +293,10 @@ def extract(update, policy, goal, after=None, before=None, **choices):
         return
     s, a, g = state("start"), action("start"), state(goal)
     if how == "awr":
-        if not after:
+        if not after or choices.get("successor"):
             advantage = before(s) - before(state("next"))
+        elif choices.get("baseline") == "value":
+            advantage = choices["value"](s) - after(a)
         elif choices.get("baseline") == "data":
             others = [after(column(f"permuted start {m}", ACTION)) for m in range(4)]
             advantage = sum(others) / 4 - after(a)
@@ -339,9 +341,19 @@ def extraction(choices):
 # Learners, from their formulas.
 
 
-def encoded(update, choices):
+def numbered(name, member):
+    """The arena of one of several networks of a kind."""
+    return name if member == 0 else f"{name}{member + 1}"
+
+
+def farthest(answers):
+    """What the most cautious of several critics says; none if they cannot answer."""
+    return None if None in answers else lambda *a: jnp.stack([answer(*a) for answer in answers]).max(0)
+
+
+def encoded(update, choices, member=0):
     """One encoder of (s, a) or s, and its quasimetric."""
-    arena = update.arena("distance")
+    arena = update.arena(numbered("distance", member))
     with_action = not choices.get("state_critic")
     shape = choices.get("network", {})
     network = arena.mlp(STATE + ACTION if with_action else STATE, 8, **shape)
@@ -377,47 +389,77 @@ def held_below_elapsed(encode, head, choices, temperature):
     return choices["bound"] * (relu(d / temperature - elapsed) ** 2).mean()
 
 
-def extract_encoded(update, encode, head, with_action, choices):
+def extract_encoded(update, members, choices):
     policy = Policy(update, choices.get("law", "constant"))
-    s, ends = state("start"), encode(state("mixed0"), beside(choices, "mixed0"))
-    after = (lambda a: head(encode(s, a), ends)) if with_action else None
-    before = lambda s: head(encode(s, None), ends)
+    s, goal = state("start"), beside(choices, "mixed0")
+
+    def answers(encode, head, with_action):
+        ends = encode(state("mixed0"), goal)
+        after = (lambda a: head(encode(s, a), ends)) if with_action else None
+        return after, lambda s: head(encode(s, None), ends)
+
+    after, before = (farthest(each) for each in zip(*(answers(*member) for member in members)))
     extract(update, policy, "mixed0", after, before, **choices)
 
 
 def cmd1(update, **choices):
-    encode, head, with_action = encoded(update, choices)
+    count = choices.get("critics", 1)
+    parts = [cmd1_critic(update, choices, member) for member in range(count)]
+    members, losses, moved = zip(*parts)
+    update.descend("critic", sum(losses), *sum(moved, []))
+    extract_encoded(update, members, choices)
+
+
+def cmd1_critic(update, choices, member):
+    encode, head, with_action = encoded(update, choices, member)
     variant = choices.get("variant", "symmetric")
     temperature = choices.get("temperature", 1.0)
     starts = encode(placed(choices, "start"), action("start"))
     ends = encode(placed(choices, "future"), beside(choices, "future"))
     f = -pairs(head, starts, ends)
-    moved = ["distance"]
+    moved = [numbered("distance", member)]
     if variant in ("symmetric", "forward", "forward-free"):
-        potential = update.arena("potential").mlp(STATE, 1, **choices.get("network", {}))
+        moved.append(numbered("potential", member))
+        potential = update.arena(moved[-1]).mlp(STATE, 1, **choices.get("network", {}))
         f = f + potential(placed(choices, "future")).T
-        moved.append("potential")
     directions = "symmetric" if variant == "no-potential" else variant
     loss = contrast(f / temperature, directions)
     loss = loss + held_below_elapsed(encode, head, choices, temperature)
-    update.descend("critic", loss, *moved)
-    extract_encoded(update, encode, head, with_action, choices)
+    return (encode, head, with_action), loss, moved
 
 
-def scored(update, with_action=True):
+def scored(update, with_action=True, names=("start_encoder", "goal_encoder")):
     """phi(s, a) and psi(g)."""
-    phi = update.arena("start_encoder").mlp(STATE + ACTION if with_action else STATE, 8)
-    psi = update.arena("goal_encoder").mlp(STATE, 8)
+    phi = update.arena(names[0]).mlp(STATE + ACTION if with_action else STATE, 8)
+    psi = update.arena(names[1]).mlp(STATE, 8)
     return (lambda s, a: phi(s, a) if with_action else phi(s)), psi
 
 
+def unit(x):
+    return x / jnp.sqrt((x**2).sum(-1, keepdims=True))
+
+
 def cmd2(update, **choices):
-    encode, head, with_action = encoded(update, choices)
-    phi, psi = scored(update, with_action)
+    members = [cmd2_member(update, choices, member) for member in range(choices.get("critics", 1))]
+    extract_encoded(update, [member for member, _ in members], choices)
+    for name in members[0][1]:
+        losses, arenas = zip(*(passes[name] for _, passes in members))
+        update.descend(name, sum(losses), *sum(arenas, []))
+
+
+def cmd2_member(update, choices, member):
+    encode, head, with_action = encoded(update, choices, member)
+    names = [numbered(name, member) for name in ("start_encoder", "goal_encoder")]
+    phi, psi = scored(update, with_action, names)
     tau = choices.get("temperature", 1.0)
+    if choices.get("unit"):
+        names.append(numbered("temperature", member))
+        tau = jnp.exp(update.arena(names[-1]).take(1)[0])
+        free = (phi, psi)
+        phi, psi = (lambda s, a: unit(free[0](s, a))), (lambda g: unit(free[1](g)))
     s, g = placed(choices, "start"), placed(choices, "future")
     f = phi(s, action("start")) @ psi(g).T / tau
-    update.descend("critic", contrast(f, "symmetric"), "start_encoder", "goal_encoder")
+    critic = (contrast(f, "symmetric"), names)
 
     score = lambda a: (phi(g, a) * psi(g)).sum(-1) / tau
     at_goal = {
@@ -437,7 +479,8 @@ def cmd2(update, **choices):
     excess = (relu(jnp.diagonal(d - t)) ** 2).mean()
     off = 1 - jnp.eye(BATCH)
     shortfall = (off * relu(t - d) ** 2).sum() / off.sum()
-    raw = update.arena("multiplier").take(1)[0]
+    dual = numbered("multiplier", member)
+    raw = update.arena(dual).take(1)[0]
     multiplier = jnp.minimum(0.01 + jax.nn.softplus(raw), 1e4)
     held = hold(multiplier)
     if choices.get("weights", "authors") == "authors":
@@ -445,51 +488,81 @@ def cmd2(update, **choices):
     else:
         loss = jnp.sqrt(held) * excess + shortfall / jnp.sqrt(held)
     loss = loss + held_below_elapsed(encode, head, choices, 1.0)
-    update.descend("distance", loss, "distance")
-    update.descend("multiplier", multiplier * hold(0.1 - excess), "multiplier")
-    extract_encoded(update, encode, head, with_action, choices)
+    passes = {
+        "critic": critic,
+        "distance": (loss, [numbered("distance", member)]),
+        "multiplier": (multiplier * hold(0.1 - excess), [dual]),
+    }
+    return (encode, head, with_action), passes
 
 
 def crl(update, **choices):
     with_action = not choices.get("state_critic")
-    phi, psi = scored(update, with_action)
     tau = choices.get("temperature", 1.0)
-    f = phi(state("start"), action("start")) @ psi(state("future")).T / tau
     directions = "binary" if choices.get("contrast") == "nce" else "forward"
-    update.descend("critic", contrast(f, directions), "start_encoder", "goal_encoder")
-    policy = Policy(update)
-    ends = psi(state("mixed0"))
-    score = lambda s, a: -(phi(s, a) * ends).sum(-1) / tau
-    after = (lambda a: score(state("start"), a)) if with_action else None
-    extract(update, policy, "mixed0", after, lambda s: score(s, None), **choices)
+    losses, moved, answers = [], [], []
+    s, g = state("start"), state("mixed0")
+
+    def learn(names, with_action):
+        phi, psi = scored(update, with_action, names)
+        f = phi(s, action("start")) @ psi(state("future")).T / tau
+        losses.append(contrast(f, directions))
+        moved.extend(names)
+        score = lambda s, a: -(phi(s, a) * psi(g)).sum(-1) / tau
+        after = (lambda a: score(s, a)) if with_action else None
+        return after, lambda s: score(s, None)
+
+    for member in range(choices.get("critics", 1)):
+        names = [numbered(name, member) for name in ("start_encoder", "goal_encoder")]
+        answers.append(learn(names, with_action))
+    if choices.get("baseline") == "value":
+        choices["value"] = learn(["value_start", "value_goal"], False)[1]
+    update.descend("critic", sum(losses), *moved)
+    after, before = (farthest(each) for each in zip(*answers))
+    extract(update, Policy(update), "mixed0", after, before, **choices)
 
 
 def gcbc(update, **choices):
     policy = Policy(update, choices.get("law", "constant"))
-    likely = policy.log_likelihood(action("start"), state("start"), state("future"))
+    goal = state("mixed0" if choices.get("mixed") else "future")
+    likely = policy.log_likelihood(action("start"), state("start"), goal)
     update.descend("policy", -likely.mean(), "policy")
 
 
 def qrl(update, **choices):
-    arena = update.arena("distance")
-    encoder = arena.mlp(STATE, 8)
-    head = head_of(arena, choices.get("head", "iqe"))
-    dynamics = arena.mlp(8 + ACTION, 8)
+    members = [qrl_member(update, choices, member) for member in range(choices.get("critics", 1))]
+    for name in members[0][1]:
+        losses, arenas = zip(*(passes[name] for _, passes in members))
+        update.descend(name, sum(losses), *arenas)
+    after, before = (farthest(each) for each in zip(*(answers for answers, _ in members)))
+    extract(update, Policy(update), "mixed0", after, before, **choices)
+
+
+def qrl_member(update, choices, member):
+    names = [numbered(name, member) for name in ("distance", "multiplier")]
+    arena = update.arena(names[0])
+    latent = 5 if choices.get("projector") else 8
+    encoder = arena.mlp(STATE, latent)
+    project = arena.mlp(latent, 8, (7,)) if choices.get("projector") else lambda z: z
+    compare = head_of(arena, choices.get("head", "iqe"))
+    head = lambda x, y: compare(project(x), project(y))
+    dynamics = arena.mlp(latent + ACTION, latent)
     z, after_one, far = (encoder(state(rows)) for rows in ("start", "next", "random"))
     push = (100.0 * jax.nn.softplus(5.0 - head(z, far) / 100.0)).mean()
     excess = (relu(head(z, after_one) - 1.0) ** 2).mean()
-    raw = update.arena("multiplier").take(1)[0]
+    raw = update.arena(names[1]).take(1)[0]
     multiplier = jnp.exp(raw) if choices.get("exponential") else jax.nn.softplus(raw)
     step = lambda z, a: z + dynamics(z, a)
     guess = step(z, action("start"))
     power = 2 if choices.get("square") else 1
     error = 0.5 * (head(guess, after_one) ** power + head(after_one, guess) ** power).mean()
-    update.descend("critic", push + hold(multiplier) * excess + error, "distance")
-    update.descend("multiplier", multiplier * hold(0.0625 - excess), "multiplier")
-    policy = Policy(update)
+    passes = {
+        "critic": (push + hold(multiplier) * excess + error, names[0]),
+        "multiplier": (multiplier * hold(0.0625 - excess), names[1]),
+    }
     goal = encoder(state("mixed0"))
     after = lambda a: head(step(encoder(state("start")), a), goal)
-    extract(update, policy, "mixed0", after, **choices)
+    return (after, lambda s: head(encoder(s), goal)), passes
 
 
 # What a teacher's farthest goal is, in nats; the test has the same.
@@ -555,6 +628,7 @@ def gciql(update, **choices):
     loss = expectile(u, u, 0.9) + ((y - critic(s, a, g)) ** 2).mean(-1).sum()
     update.descend("critic", loss, "value", "critic")
     after = lambda a: -critic(s, a, state("mixed1")).min(0)
+    choices["value"] = lambda s: -value(s, state("mixed1"))[0]
     extract(update, policy, "mixed1", after, **choices)
 
 
@@ -609,16 +683,17 @@ def hiql(update, **choices):
 
 def c_learning(update, **choices):
     sizes = 2 * STATE + ACTION
-    critic, target = (twin(update.arena(name), sizes, 1) for name in ("critic", "target"))
+    count = choices.get("critics", 1)
+    critic, target = (twin(update.arena(name), sizes, count) for name in ("critic", "target"))
     policy = Policy(update)
     s, a, after_one, g = state("start"), action("start"), state("next"), state("random")
     one, zero = (lambda f: jax.nn.softplus(-f)), jax.nn.softplus
-    w = jnp.exp(target(after_one, policy.act(after_one, g), g)[0])
+    w = jnp.exp(target(after_one, policy.act(after_one, g), g).min(0))
     w = hold(jnp.clip(w, 0.0, 20.0))
-    f = critic(s, a, g)[0]
-    each = (1 - DISCOUNT) * one(critic(s, a, after_one)[0]) + DISCOUNT * w * one(f) + zero(f)
-    update.descend("critic", each.mean(), "critic")
-    after = lambda a: -critic(s, a, state("mixed0"))[0]
+    f = critic(s, a, g)
+    each = (1 - DISCOUNT) * one(critic(s, a, after_one)) + DISCOUNT * w * one(f) + zero(f)
+    update.descend("critic", each.mean(-1).sum(), "critic")
+    after = lambda a: -critic(s, a, state("mixed0")).min(0)
     extract(update, policy, "mixed0", after, **choices)
 
 
@@ -663,7 +738,8 @@ def tmd(update, **choices):
         one = backup(d, left, 1.0, choices.get("cutoff", 3.0), 0.5)
         loss = loss + contrast(-d, "backward") + 0.1 * one
         if with_action:
-            loss = loss + 0.1 * head(psi(s), starts).mean()
+            undivided = jnp.sqrt(8.0) if choices.get("undivided") else 1.0
+            loss = loss + 0.1 * undivided * head(psi(s), starts).mean()
     update.descend("critic", loss, "distance")
     extract_paired(update, critics, with_action, choices)
 
@@ -707,6 +783,8 @@ CATEGORICAL = case("algorithm.policy.law.kind=categorical", law="categorical")
 STATES = case("algorithm.critic=state", state_critic=True)
 TEMPERATURE = case("algorithm.temperature=2.0", temperature=2.0)
 CUTOFF = case("algorithm.cutoff=0.05", cutoff=0.05)
+TWIN = "algorithm.critics=2"
+PROJECTOR = "algorithm.projector={latent=5,network={hidden=[7]}}"
 BOTH = [case(extraction="ddpg-bc"), case()]
 GOALS = "algorithm.goals={current=0.2,future=0.5,random=0.3}"
 BACKUP = "algorithm.invariance_weight={} algorithm.cutoff={} algorithm.diagonal=0.5"
@@ -733,6 +811,9 @@ LEARNERS = {
             case(HEADS["iqe"], head="iqe", extraction="ddpg-bc"),
             case(HEADS["max"], head="max"),
             *named("goal_action", "rolled", "taken"),
+            case(TWIN, critics=2),
+            case(TWIN, critics=2, extraction="ddpg-bc"),
+            case(f"{TWIN} algorithm.variant=backward algorithm.critic=state", critics=2, variant="backward", state_critic=True),
             case("algorithm.goal_noise=0.3", noisy=True),
             case("algorithm.bound_weight=0.7 algorithm.temperature=2.0", bound=0.7, temperature=2.0),
             case("algorithm.bound_weight=0.7 algorithm.critic=state", bound=0.7, state_critic=True),
@@ -756,6 +837,9 @@ LEARNERS = {
             case(extraction="ddpg-bc"),
             STATES,
             case("algorithm.temperature=2.0", temperature=2.0, extraction="none"),
+            case(TWIN, critics=2, extraction="ddpg-bc"),
+            case("algorithm.representations=unit", unit=True, extraction="none"),
+            case(f"{TWIN} algorithm.representations=unit", critics=2, unit=True),
             case(
                 "algorithm.goal_noise=0.3 algorithm.bound_weight=0.7 algorithm.temperature=2.0",
                 noisy=True,
@@ -772,9 +856,12 @@ LEARNERS = {
             case("algorithm.contrast=nce", contrast="nce", extraction="ddpg-bc"),
             STATES,
             TEMPERATURE,
+            case(TWIN, critics=2, extraction="ddpg-bc"),
+            case("algorithm.value=true", baseline="value"),
+            case(f"{TWIN} algorithm.value=true algorithm.contrast=nce", critics=2, contrast="nce", baseline="value"),
         ],
     ),
-    "gcbc": (gcbc, "", [case(), case(TANH, law="tanh"), CATEGORICAL]),
+    "gcbc": (gcbc, "", [case(), case(TANH, law="tanh"), CATEGORICAL, case(GOALS, mixed=True)]),
     "atlas": (
         atlas,
         f"{NETWORK} algorithm.network.norm=none {HEADS['iqe']} algorithm.relative=0.3"
@@ -800,10 +887,14 @@ LEARNERS = {
                 head="mrn",
                 extraction="none",
             ),
+            case(TWIN, critics=2, extraction="ddpg-bc"),
+            case("algorithm.advantage=successor", successor=True),
+            case(PROJECTOR, projector=True),
+            case(f"{PROJECTOR} {TWIN} algorithm.advantage=successor", projector=True, critics=2, successor=True),
         ],
     ),
     "ddpg": (ddpg, f"{NETWORK} {GOALS}", BOTH),
-    "gciql": (gciql, f"{NETWORK} {GOALS} algorithm.expectile=0.9", BOTH),
+    "gciql": (gciql, f"{NETWORK} {GOALS} algorithm.expectile=0.9", [*BOTH, case(baseline="value")]),
     # Critics of twelve units are so far apart that the lesser one decides the sign of some advantages.
     "gcivl": (
         gcivl,
@@ -816,7 +907,7 @@ LEARNERS = {
         " algorithm.inverse_temperature=3.0",
         [case()],
     ),
-    "c-learning": (c_learning, NETWORK, BOTH),
+    "c-learning": (c_learning, NETWORK, [*BOTH, case(TWIN, critics=2, extraction="ddpg-bc")]),
     "tmd": (
         tmd,
         f"{NETWORK} {HEAD} {BACKUP.format(0.1, 3.0)} algorithm.backup_weight=0.1",
@@ -826,6 +917,7 @@ LEARNERS = {
             case("algorithm.critic=state", state_critic=True, extraction="none"),
             *heads("mrn-2"),
             case(extraction="ddpg-bc"),
+            case("algorithm.invariance_of=undivided", undivided=True, extraction="none"),
         ],
     ),
     "mqe": (

@@ -144,17 +144,14 @@ pub fn run(arguments: &Train, threads: usize) -> Result<()> {
     }
     let collective = Collective::launched()?;
     let hardware = Hardware { collective: collective.clone(), ..hardware(&arguments.device)? };
-    let source = run::open_source(&jobs[0].0.data)?;
+    let source = run::open_shared_source(&jobs[0].0, &collective)?;
     source.notes.iter().for_each(|note| crate::output::warn(note));
     let signals = Signals::listen()?;
     let report_every = arguments.report_every;
     let workshop = Workshop { hardware: &hardware, threads, report_every, signals: &signals };
     let results = train_all(&jobs, &source, &workshop)?;
-    if collective.rank() == 0 {
-        tell(&jobs, &source, results, arguments, &folder)?;
-    } else {
-        results.into_iter().try_for_each(|result| result.map(drop))?;
-    }
+    // Every process has a part in it, and rank 0 alone is heard.
+    tell(&jobs, &source, results, arguments, &folder, collective.rank() == 0)?;
     // Only where all went well: who fails ends the others by leaving without a word.
     collective.leave();
     Ok(())
@@ -320,13 +317,14 @@ fn tell(
     results: Vec<Result<Finished>>,
     arguments: &Train,
     folder: &Path,
+    keeps: bool,
 ) -> Result<()> {
     let mut reports = Vec::new();
     let mut failure = None;
     let judged = results.iter().any(Result::is_ok).then(|| source.judged_on(&jobs[0].0));
     let judged = judged.transpose()?;
     for ((config, folder), result) in jobs.iter().zip(results) {
-        let over_training = wording::over_training(config, folder)?;
+        let over_training = if keeps { wording::over_training(config, folder)? } else { None };
         let (folder, seed) = (folder.clone(), config.seed);
         let mut report = Report {
             folder,

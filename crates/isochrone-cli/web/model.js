@@ -248,6 +248,14 @@ export class Distance {
   }
 
   build(numbers, shape) {
+    if (shape.form === "several") {
+      const members = Array.from({ length: shape.members }, () => {
+        this.build(numbers, shape.of);
+        return this.copies;
+      });
+      this.copies = members.flat();
+      return;
+    }
     const [net, width, action] = [shape.network, this.width, this.shape.action_size];
     this.largest = shape.form === "paired";
     this.computed = shape.form === "valued";
@@ -267,9 +275,13 @@ export class Distance {
         return { from, head, factor: 1 / shape.scale };
       });
     } else if (shape.form === "stepped") {
-      const from = numbers.network(net, width, shape.head.latent);
+      const { projector, dynamics } = shape;
+      const latent = projector ? projector.latent : shape.head.latent;
+      const encode = numbers.network(net, width, latent);
+      const project = projector ? numbers.network(projector.network, latent, shape.head.latent) : (z) => z;
       const head = headOf(numbers, shape.head);
-      this.copies = [{ from, head, factor: shape.nats }];
+      if (dynamics) numbers.network(dynamics, latent + action, latent);
+      this.copies = [{ from: (seen) => project(encode(seen)), head, factor: shape.nats }];
     } else if (shape.form === "scored") {
       this.scored(numbers, shape);
     } else {

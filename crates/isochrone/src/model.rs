@@ -14,16 +14,15 @@ use rayon::prelude::*;
 
 use self::blocks::{BLOCK, in_blocks};
 use self::distinct::Distinct;
+pub use self::reference::DataSample;
 use self::reference::ReferenceStates;
 pub use self::shape::ModelShape;
-use self::shape::STORED_ACTIONS;
-use crate::data::{Dataset, Normalization};
+use crate::data::Normalization;
 use crate::engine::{Parameters, Threads};
 use crate::error::{Error, Result};
 use crate::nn::{
     Actor, ActorShape, Embedding, Gather, Latents, Measure, MeasureShape, Pairs, View,
 };
-use crate::random::{Purpose, Stream, below};
 
 /// Pairs that one thread measures at a time.
 const PAIRS: usize = 1 << 16;
@@ -88,35 +87,25 @@ impl Embedded {
 }
 
 impl Model {
-    /// A model of what was learned from `dataset`.
-    ///
-    /// # Errors
-    /// Data that stay in a file can no longer be read.
+    /// A model of what was learned from the data of `sample`.
     pub fn new(
         learned: Learned,
-        dataset: &Dataset,
+        sample: &DataSample,
         normalization: Normalization,
         discount: f64,
-        seed: u64,
-    ) -> Result<Self> {
+    ) -> Self {
         let (distance, numbers) = learned.distance.unzip();
         let (policy, policy_numbers) = learned.policy.unzip();
         let shape = ModelShape {
-            state_size: dataset.state_size(),
-            action_size: dataset.action_size(),
+            state_size: sample.state_size,
+            action_size: sample.action_size,
             discount,
             normalization,
             distance,
             policy,
         };
-        let stream = Stream::new(seed, Purpose::ACTIONS);
-        let mut stored_actions = Vec::new();
-        for index in (0..STORED_ACTIONS).filter(|_| shape.stores_actions()) {
-            let row = below(stream.block(0, index as u32)[0], dataset.rows() as u32);
-            stored_actions.extend_from_slice(&dataset.read_action(row as usize)?);
-        }
-        let reference = ReferenceStates::of(dataset, seed)?;
-        Ok(Self::assemble(shape, numbers, stored_actions, policy_numbers, reference))
+        let actions = if shape.stores_actions() { sample.actions.clone() } else { Vec::new() };
+        Self::assemble(shape, numbers, actions, policy_numbers, sample.reference.clone())
     }
 
     fn assemble(

@@ -12,7 +12,7 @@ use crate::data::sampler::Sampler;
 use crate::data::{Dataset, Normalization, check_room};
 use crate::engine::{ArenaId, BrokenLoss, Engine, Executor, Hardware, Parameters, Program};
 use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::model::{DataSample, Model};
 use crate::teacher::{Teacher, Tell, Terms};
 
 /// How long and in what portions training runs.
@@ -97,6 +97,7 @@ pub struct Trainer<'d> {
     sampler: Sampler<'d>,
     held_out: Option<Sampler<'d>>,
     data: &'d Prepared,
+    sample: DataSample,
     discount: f64,
     seed: u64,
     step: u64,
@@ -187,7 +188,19 @@ impl<'d> Trainer<'d> {
         let samplers = (&sampler, held_out.as_ref());
         let (engine, note) = Engine::new(&hardware, program, samplers, seed)?;
         let notes = teacher.iter().map(Teacher::summary).chain(note).collect();
-        Ok(Self { engine, notes, learner, sampler, held_out, data, discount, seed, step: 0 })
+        let sample = DataSample::of(dataset, seed)?;
+        Ok(Self {
+            engine,
+            notes,
+            learner,
+            sampler,
+            held_out,
+            data,
+            sample,
+            discount,
+            seed,
+            step: 0,
+        })
     }
 
     /// Updates done.
@@ -386,7 +399,7 @@ impl<'d> Trainer<'d> {
         };
         let learned = self.learner.learned(&of);
         let normalization = self.data.normalization.clone();
-        Model::new(learned, &self.data.training, normalization, self.discount, self.seed)
+        Ok(Model::new(learned, &self.sample, normalization, self.discount))
     }
 }
 

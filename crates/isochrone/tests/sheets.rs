@@ -49,9 +49,11 @@ fn the_sheets_hold_the_worlds_and_learners_of_the_benchmarks() {
     let expected = [
         ("antmaze-d4rl", 6, 9),
         ("antmaze-ogbench", 1, 9),
-        ("atlas", 4, 1),
+        ("atlas", 8, 1),
         ("distance", 4, 12),
+        ("pointmaze-giant", 1, 1),
         ("pointmaze-longer", 2, 3),
+        ("pointmaze-published", 8, 10),
         ("pointmaze", 8, 9),
     ];
     assert_eq!(found, expected.map(|(name, worlds, learners)| (name.to_owned(), worlds, learners)));

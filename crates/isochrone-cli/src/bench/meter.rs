@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::case::{BenchData, Case};
 use super::machine::{Machine, peak_memory};
 use super::measure::{Found, Limits, Products, on_cpu, on_gpu};
+use super::planner::Planning;
 use super::solver::Solver;
 
 /// Everything that is reported.
@@ -22,6 +23,8 @@ pub struct BenchReport {
     pub cases: Vec<Found>,
     /// The exact solver; left out where learners are chosen.
     pub solver: Option<Solver>,
+    /// The graph planner; left out where learners are chosen.
+    pub planner: Option<Planning>,
     /// The most memory the process held.
     pub peak_memory_bytes: Option<u64>,
 }
@@ -54,7 +57,8 @@ impl Meter {
         found
     }
 
-    pub fn report(self, cases: Vec<Found>, solver: Option<Solver>) -> BenchReport {
+    pub fn report(self, cases: Vec<Found>, rest: Option<(Solver, Planning)>) -> BenchReport {
+        let (solver, planner) = rest.unzip();
         let gpu = self.hardware.gpu.as_ref();
         let peak = self.peak.map(|before| before.max(self.products.peak_gflop_per_second()));
         BenchReport {
@@ -65,6 +69,7 @@ impl Meter {
             machine: self.machine,
             cases,
             solver,
+            planner,
             peak_memory_bytes: peak_memory(),
         }
     }

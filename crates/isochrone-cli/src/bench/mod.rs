@@ -4,6 +4,7 @@ mod case;
 mod machine;
 mod measure;
 mod meter;
+mod planner;
 mod scaling;
 mod solver;
 mod table;
@@ -103,8 +104,11 @@ pub fn run(arguments: &Bench, threads: usize) -> Result<()> {
     let found: Result<Vec<Found>> =
         cases.iter().map(|case| bench.measure(case, &BenchData::new(case)?, &bar)).collect();
     bar.finish_and_clear();
-    let solver = arguments.algorithms.is_empty().then(solver::measure).transpose()?;
-    let report = bench.report(found?, solver);
+    let found = found?;
+    let rest = arguments.algorithms.is_empty().then(|| -> Result<_> {
+        Ok((solver::measure()?, planner::measure(&Threads::new(threads)?)?))
+    });
+    let report = bench.report(found, rest.transpose()?);
     if arguments.json { say_json(&report) } else { say(&table::of(&report)) }
 }
 

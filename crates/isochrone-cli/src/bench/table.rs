@@ -3,6 +3,7 @@
 use super::machine::mebibytes;
 use super::measure::{Found, Share};
 use super::meter::BenchReport;
+use super::planner::Planning;
 
 /// What is not measured on this device.
 const NOTHING: &str = "–";
@@ -40,7 +41,15 @@ pub fn of(report: &BenchReport) -> String {
             solver.discount
         )
     });
-    format!("{head}\n{}{}", aligned(&rows), solver.unwrap_or_default())
+    let planner = report.planner.as_ref().map(|planner| {
+        let Planning { rows, nodes, build_seconds, query_median_ms, query_worst_ms } = planner;
+        format!(
+            "\ngraph planner, {rows} rows and {nodes} nodes: built in {build_seconds:.1} s, a path in \
+             {query_median_ms:.1} ms in the median, {query_worst_ms:.1} ms at worst"
+        )
+    });
+    let rest = [solver, planner].map(Option::unwrap_or_default).concat();
+    format!("{head}\n{}{rest}", aligned(&rows))
 }
 
 type Column<'a> = (&'static str, Box<dyn Fn(&Found) -> String + 'a>);
@@ -144,6 +153,13 @@ mod tests {
             peak_gflop_per_second: (!gpu).then_some(50.0),
             cases: vec![measured("cmd1", 1), measured("gcbc", 2)],
             solver: Some(Solver { states: 10_000, discount: 0.99, best_ms: 321.0 }),
+            planner: Some(Planning {
+                rows: 1_000_000,
+                nodes: 1_500,
+                build_seconds: 4.25,
+                query_median_ms: 3.0,
+                query_worst_ms: 9.0,
+            }),
             peak_memory_bytes: Some(3 << 20),
         }
     }

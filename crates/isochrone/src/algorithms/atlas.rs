@@ -108,6 +108,7 @@ impl Atlas {
         let with_action = descends && problem.action_size > 0;
         let shape = SteppedShape {
             network: config.network.clone(),
+            projector: None,
             head: config.head,
             dynamics: with_action.then(|| config.network.clone()),
             nats: 1.0,

@@ -2,20 +2,21 @@
 //!
 //! f(s, a, g) is the logit of how much likelier g is in the future of (s, a) than at random:
 //! (1−γ) BCE(f(s, a, s'), 1) + γ w BCE(f(s, a, g), 1) + BCE(f(s, a, g), 0), g random, w = e^{f̄(s', π(s', g), g)} held
-//! to at most 20. The policy descends −f.
+//! to at most 20. Of several critics the least counts, in f̄ and for the policy, which descends −f.
 //!
 //! Eysenbach et al. 2021, off-policy form.
 
 use serde::{Deserialize, Serialize};
 
 use super::policy::{PolicyPass, need_policy};
-use super::{Algorithm, Phases, Problem, share_between};
+use super::{Algorithm, Phases, Problem, counted, share_between};
 use crate::data::sampler::{Column, Layout, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
 use crate::extraction::{DdpgBc, Extraction};
 use crate::model::Learned;
 use crate::nn::{MeasureShape, Network, PolicyShape, Reading, Valued, ValuedShape};
+use crate::ops::{Extremum, Term};
 
 /// The choices of C-learning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,8 @@ pub struct Config {
     pub offsets: Offsets,
     /// The share of the way that the target network follows after every update.
     pub follow_rate: f64,
+    /// How many critics; the least is believed.
+    pub critics: usize,
     /// The classifier's network.
     pub network: Network,
     /// How the critics descend.
@@ -46,6 +49,7 @@ impl Default for Config {
         Self {
             offsets: Offsets::default(),
             follow_rate: 0.005,
+            critics: 1,
             network: Network::default(),
             optimizer: Adam::default(),
             phases: Phases::default(),
@@ -78,11 +82,12 @@ impl CLearning {
         config.optimizer.check("algorithm.optimizer")?;
         config.network.check("algorithm.network")?;
         share_between("algorithm.follow_rate", config.follow_rate)?;
+        counted("algorithm.critics", config.critics)?;
         let Problem { steps, discount, .. } = problem;
         let shape = ValuedShape {
             network: config.network.clone(),
             state_values: 0,
-            action_values: 1,
+            action_values: config.critics,
             representation: None,
             reading: Reading::Logit,
         };
@@ -103,11 +108,18 @@ impl Algorithm for CLearning {
             [Layout::START, next, random].map(|rows| program.column(Column::State(rows)));
         let action = program.column(Column::Action(Layout::START));
 
-        let at_next = self.critic.of_action(program, state, action, next)[0];
-        let at_goal = self.critic.of_action(program, state, action, goal)[0];
+        let at_next = self.critic.of_action(program, state, action, next);
+        let at_goal = self.critic.of_action(program, state, action, goal);
         let ahead = self.policy.acting(program, next, random);
-        let ahead = self.target.of_action(program, next, ahead, goal)[0];
-        let loss = program.recursive_classification(at_next, at_goal, ahead, self.discount);
+        let ahead = self.target.of_action(program, next, ahead, goal);
+        let ahead = program.extremum_of(Extremum::Least, &ahead);
+        let losses: Vec<Term> = at_next
+            .into_iter()
+            .zip(at_goal)
+            .map(|(next, goal)| program.recursive_classification(next, goal, ahead, self.discount))
+            .map(|loss| Term::new(1.0, loss))
+            .collect();
+        let loss = program.combine(&losses);
         let arenas = [(self.critic.arena(), config.optimizer)];
         program.descend("critic", loss, &arenas, config.phases.critic(self.steps));
         program.follow(self.target.arena(), self.critic.arena(), config.follow_rate);

@@ -124,6 +124,11 @@ pub(super) fn not_negative(key: &str, value: f64) -> Result<()> {
     })
 }
 
+/// The name of the arena of the `member`th of several networks of one kind; the first has the plain name.
+pub(super) fn numbered(name: &str, member: usize) -> String {
+    if member == 0 { name.into() } else { format!("{name}{}", member + 1) }
+}
+
 /// Refuses a count of zero.
 pub(super) fn counted(key: &str, value: usize) -> Result<()> {
     positive(key, value as f64)
@@ -154,6 +159,8 @@ pub(super) struct PolicyChoices<'a> {
     pub extraction: &'a Extraction,
     pub optimizer: Adam,
     pub phases: Phases,
+    /// Whether the critic answers [`Critique::value`](crate::extraction::Critique::value).
+    pub has_value: bool,
 }
 
 /// What a config lets others replace.
@@ -180,6 +187,7 @@ macro_rules! extracted {
                     extraction: &self.extraction,
                     optimizer: self.policy_optimizer,
                     phases: self.phases,
+                    has_value: false,
                 }
             }
         }

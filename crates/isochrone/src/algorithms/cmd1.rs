@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use super::distance::{DistanceNet, noisy};
 use super::policy::PolicyPass;
-use super::{Algorithm, Critic, GoalAction, Phases, Problem, not_negative};
-use crate::data::sampler::{Layout, Offsets, Rows};
+use super::{Algorithm, Critic, GoalAction, Phases, Problem, counted, not_negative, numbered};
+use crate::data::sampler::{Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
-use crate::extraction::Extraction;
+use crate::extraction::{Extraction, Farthest};
 use crate::model::Learned;
 use crate::nn::{EncodedShape, HeadShape, Mlp, Network, PolicyShape};
 use crate::ops::{Directions, Term};
@@ -42,6 +42,9 @@ pub struct Config {
     pub goal_action: GoalAction,
     /// τ: logits are divided by it.
     pub temperature: f64,
+    /// How many distances, each with a potential of its own: their mean is the distance, and the policy
+    /// believes the one that says farthest; 1 is the paper's.
+    pub critics: usize,
     /// The encoder, and the potential with one output.
     pub network: Network,
     /// The quasimetric head.
@@ -70,6 +73,7 @@ impl Default for Config {
             bound_weight: 0.0,
             goal_action: GoalAction::Permuted,
             temperature: 1.0,
+            critics: 1,
             network: Network::default(),
             head: HeadShape::default(),
             optimizer: Adam::default(),
@@ -120,8 +124,9 @@ pub struct Cmd1 {
     config: Config,
     steps: u64,
     discount: f64,
-    distance: DistanceNet,
-    potential: Option<Mlp>,
+    distances: Vec<DistanceNet>,
+    /// One for each distance, or none.
+    potentials: Vec<Mlp>,
     policy: PolicyPass,
 }
 
@@ -141,14 +146,41 @@ impl Cmd1 {
             temperature: config.temperature,
         };
         let with_action = shape.with_action;
-        let distance = DistanceNet::new(parameters, shape, config.goal_action, problem)?;
-        let potential = config.variant.has_potential().then(|| {
-            let arena = parameters.arena("potential");
-            Mlp::new(parameters, arena, &config.network, (problem.state_size, 1), 1.0)
-        });
+        counted("algorithm.critics", config.critics)?;
+        let (mut distances, mut potentials) = (Vec::new(), Vec::new());
+        for member in 0..config.critics {
+            let choices = (config.goal_action, problem);
+            distances.push(DistanceNet::new(parameters, member, shape.clone(), choices)?);
+            if config.variant.has_potential() {
+                let (arena, sizes) =
+                    (parameters.arena(&numbered("potential", member)), (problem.state_size, 1));
+                potentials.push(Mlp::new(parameters, arena, &config.network, sizes, 1.0));
+            }
+        }
         let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
         let Problem { steps, discount, .. } = problem;
-        Ok(Self { config: config.clone(), steps, discount, distance, potential, policy })
+        Ok(Self { config: config.clone(), steps, discount, distances, potentials, policy })
+    }
+
+    /// The terms of one critic's loss L̃ᶜ.
+    fn loss<T: Scalar>(&self, program: &mut Program<T>, member: usize, goal: RowsId) -> Vec<Term> {
+        let (config, distance) = (&self.config, &self.distances[member]);
+        let start_state = noisy(program, Layout::START, config.goal_noise);
+        let starts = distance.starts(program, start_state);
+        let goal_state = noisy(program, goal, config.goal_noise);
+        let ends = distance.ends(program, goal_state, goal);
+
+        // Line 3: f = c(g) − d((s, a), (g, a')).
+        let pairs = distance.pairwise(program, starts, ends);
+        let potential = self.potentials.get(member);
+        let potential = potential.map(|network| network.apply(program, &[goal_state]));
+        let logits = program.scores(potential, pairs, config.temperature);
+        let mut terms = vec![Term::new(1.0, program.info_nce(logits, config.variant.directions()))];
+        if config.bound_weight > 0.0 {
+            let above = distance.above_elapsed(program, goal, self.discount);
+            terms.push(Term::new(config.bound_weight, above));
+        }
+        terms
     }
 }
 
@@ -156,39 +188,29 @@ impl Algorithm for Cmd1 {
     fn declare<T: Scalar>(&self, program: &mut Program<T>) {
         let config = &self.config;
         // Lines 5 and 6: (s, a) uniform over the data, g from its discounted future.
-        let start_state = noisy(program, Layout::START, config.goal_noise);
-        let starts = self.distance.starts(program, start_state);
         let goal = program.rows(Rows::Future(config.offsets));
-        let goal_state = noisy(program, goal, config.goal_noise);
-        let ends = self.distance.ends(program, goal_state, goal);
-
-        // Line 3: f = c(g) − d((s, a), (g, a')).
-        let distance = self.distance.pairwise(program, starts, ends);
-        let potential =
-            self.potential.as_ref().map(|network| network.apply(program, &[goal_state]));
-        let logits = program.scores(potential, distance, config.temperature);
 
         // Line 7: φ, ψ ← (φ, ψ) − α ∇ L̃ᶜ.
-        let mut critic = program.info_nce(logits, config.variant.directions());
-        if config.bound_weight > 0.0 {
-            let above = self.distance.above_elapsed(program, goal, self.discount);
-            program.report("training/critic/above_elapsed", above);
-            let terms = [Term::new(1.0, critic), Term::new(config.bound_weight, above)];
-            critic = program.combine(&terms);
+        let losses: Vec<Vec<Term>> =
+            (0..config.critics).map(|member| self.loss(program, member, goal)).collect();
+        if let [_, above] = losses[0][..] {
+            program.report("training/critic/above_elapsed", above.of);
         }
-        let arenas: Vec<(ArenaId, Adam)> = std::iter::once(self.distance.arena())
-            .chain(self.potential.as_ref().map(Mlp::arena))
+        let critic = program.combine(&losses.concat());
+        let arenas = self.distances.iter().map(DistanceNet::arena);
+        let arenas: Vec<(ArenaId, Adam)> = arenas
+            .chain(self.potentials.iter().map(Mlp::arena))
             .map(|arena| (arena, config.optimizer))
             .collect();
         program.descend("critic", critic, &arenas, config.phases.critic(self.steps));
 
         // Line 8: μ ← μ − α ∇ Lπ, through the distance but not into it.
-        self.policy.declare(program, &self.distance, config.offsets);
+        self.policy.declare(program, &Farthest(&self.distances), config.offsets);
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
         Learned {
-            distance: self.distance.learned(self.config.temperature, numbers),
+            distance: DistanceNet::learned(&self.distances, self.config.temperature, numbers),
             policy: self.policy.learned(numbers),
         }
     }

@@ -13,13 +13,15 @@ use serde::{Deserialize, Serialize};
 
 use super::distance::{DistanceNet, noisy};
 use super::policy::PolicyPass;
-use super::{Algorithm, Critic, GoalAction, Phases, Problem, not_negative, positive};
+use super::{
+    Algorithm, Critic, GoalAction, Phases, Problem, counted, not_negative, numbered, positive,
+};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{
     Adam, ArenaId, Initial, Parameter, Parameters, Program, Scalar, Value, Window,
 };
 use crate::error::{Error, Result};
-use crate::extraction::Extraction;
+use crate::extraction::{Extraction, Farthest};
 use crate::model::Learned;
 use crate::nn::{EncodedShape, HeadShape, Network, PolicyShape, Scored, ScoredShape};
 use crate::ops::{Directions, Multiplier, Targets, Term};
@@ -50,8 +52,13 @@ pub struct Config {
     pub weights: DualWeights,
     /// ε², the bound on the excess, in nats².
     pub tolerance: f64,
-    /// τ: logits are divided by it.
+    /// τ: logits are divided by it; of unit representations it is where τ begins.
     pub temperature: f64,
+    /// How long the critic's representations are.
+    pub representations: Representations,
+    /// How many pairs of a critic and the distance distilled from it: the mean of the distances is the
+    /// distance, and the policy believes the one that says farthest; 1 is the paper's.
+    pub critics: usize,
     /// The encoders of critic and distance.
     pub network: Network,
     /// Coordinates of the critic's representations.
@@ -90,6 +97,8 @@ impl Default for Config {
             weights: DualWeights::Authors,
             tolerance: 0.1,
             temperature: 1.0,
+            representations: Representations::Free,
+            critics: 1,
             network: Network::default(),
             latent: 32,
             head: HeadShape::default(),
@@ -129,15 +138,32 @@ pub enum DualWeights {
     Root,
 }
 
+/// How long the critic's representations are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Representations {
+    /// As long as the encoders make them.
+    Free,
+    /// Of length 1, with a learned τ, as the authors' code: targets stay within ± 2 / τ.
+    Unit,
+}
+
 /// CMD-2 with its parameters.
 pub struct Cmd2 {
     config: Config,
     steps: u64,
     discount: f64,
-    critic: Scored,
-    distance: DistanceNet,
-    multiplier: (ArenaId, Parameter),
+    members: Vec<Member>,
+    distances: Vec<DistanceNet>,
     policy: PolicyPass,
+}
+
+/// What one distance is distilled with.
+struct Member {
+    critic: Scored,
+    /// ln τ, where it is learned.
+    temperature: Option<(ArenaId, Parameter)>,
+    multiplier: (ArenaId, Parameter),
 }
 
 impl Cmd2 {
@@ -154,6 +180,7 @@ impl Cmd2 {
         not_negative("algorithm.bound_weight", config.bound_weight)?;
         positive("algorithm.tolerance", config.tolerance)?;
         positive("algorithm.temperature", config.temperature)?;
+        counted("algorithm.critics", config.critics)?;
         if config.latent == 0 {
             return Err(Error::input("`algorithm.latent` is `0`, expected a positive number")
                 .hint("the default is 32"));
@@ -164,37 +191,123 @@ impl Cmd2 {
             with_action,
             temperature: 1.0,
         };
-        let distance = DistanceNet::new(parameters, shape, config.goal_action, problem)?;
-        let critic = ScoredShape {
-            network: config.network.clone(),
-            latent: config.latent,
-            with_action,
-            temperature: config.temperature,
-        };
-        let arenas = (parameters.arena("start_encoder"), parameters.arena("goal_encoder"));
-        let critic = Scored::new(parameters, arenas, &critic, problem.sizes());
-        let dual = parameters.arena("multiplier");
-        let raw = parameters.add(dual, "raw", (1, 1), Initial::Constant(0.0));
+        let (mut distances, mut members) = (Vec::new(), Vec::new());
+        for member in 0..config.critics {
+            let choices = (config.goal_action, problem);
+            distances.push(DistanceNet::new(parameters, member, shape.clone(), choices)?);
+            members.push(Member::new(parameters, member, config, problem));
+        }
         let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
         Ok(Self {
             config: config.clone(),
             steps: problem.steps,
             discount: problem.discount,
-            critic,
-            distance,
-            multiplier: (dual, raw),
+            members,
+            distances,
             policy,
         })
     }
 
+    /// Line 10: the terms of Lᵈ + λ (C − ε²), weighed as `weights` says, and line 11: those of
+    /// λ (ε² − C). The first member's are reported.
+    fn distill<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        (at, goal): (usize, RowsId),
+        logits: Value,
+    ) -> [Vec<Term>; 2] {
+        let (config, member, distance) = (&self.config, &self.members[at], &self.distances[at]);
+        let [state, goal_state] =
+            [Layout::START, goal].map(|rows| noisy(program, rows, config.goal_noise));
+        let at_goal = member.at_goal(program, config, (goal, goal_state));
+        let target = program.targets(at_goal, logits, config.targets);
+        let from = distance.starts(program, state);
+        let to = distance.ends(program, goal_state, goal);
+        let pairs = distance.pairwise(program, from, to);
+        let excess = program.excess(pairs, target);
+        let shortfall = program.shortfall(pairs, target);
+        let multiplier = program.multiplier(Multiplier::Floored, member.multiplier.1);
+        let (excess_power, shortfall_power) = match config.weights {
+            DualWeights::Authors => (0.0, -1.0),
+            DualWeights::Root => (0.5, -0.5),
+        };
+        let term =
+            |power: f64, of: Value| Term { constant: 1.0, factor: Some((multiplier, power)), of };
+        let mut terms = vec![term(excess_power, excess), term(shortfall_power, shortfall)];
+        let above = (config.bound_weight > 0.0)
+            .then(|| distance.above_elapsed(program, goal, self.discount));
+        terms.extend(above.map(|above| Term::new(config.bound_weight, above)));
+        if at == 0 {
+            let negative = program.negative_share(at_goal, logits);
+            let measured = [
+                ("negative_targets", negative),
+                ("excess", excess),
+                ("shortfall", shortfall),
+                ("multiplier", multiplier),
+            ];
+            let above = above.map(|above| ("above_elapsed", above));
+            for (name, value) in above.into_iter().chain(measured) {
+                program.report(&format!("training/distance/{name}"), value);
+            }
+        }
+        let dual = vec![
+            Term::new(config.tolerance, multiplier),
+            Term { constant: -1.0, factor: Some((excess, 1.0)), of: multiplier },
+        ];
+        [terms, dual]
+    }
+}
+
+impl Member {
+    fn new(parameters: &mut Parameters, member: usize, config: &Config, problem: Problem) -> Self {
+        let unit = config.representations == Representations::Unit;
+        let shape = ScoredShape {
+            network: config.network.clone(),
+            latent: config.latent,
+            with_action: config.critic.with_action(problem.action_size),
+            // Rows of length √n have products of up to n.
+            temperature: if unit { config.latent as f64 } else { config.temperature },
+        };
+        let mut arena = |name: &str| parameters.arena(&numbered(name, member));
+        let arenas = (arena("start_encoder"), arena("goal_encoder"));
+        let learned = unit.then(|| arena("temperature"));
+        let dual = arena("multiplier");
+        let critic = Scored::new(parameters, arenas, &shape, problem.sizes());
+        let temperature = learned.map(|arena| {
+            let first = Initial::Constant(config.temperature.ln());
+            (arena, parameters.add(arena, "logarithm", (1, 1), first))
+        });
+        let raw = parameters.add(dual, "raw", (1, 1), Initial::Constant(0.0));
+        Self { critic, temperature, multiplier: (dual, raw) }
+    }
+
+    /// φ(s, a), of length √n and divided by τ where that is learned.
+    fn start<T: Scalar>(&self, program: &mut Program<T>, state: Value, action: Column) -> Value {
+        let start = self.critic.start(program, state, |program| program.column(action));
+        let Some((_, logarithm)) = self.temperature else { return start };
+        let start = program.sphere(start);
+        program.tempered(start, logarithm)
+    }
+
+    /// ψ(g), of the same length.
+    fn goal<T: Scalar>(&self, program: &mut Program<T>, state: Value) -> Value {
+        let goal = self.critic.goal(program, state);
+        if self.temperature.is_some() { program.sphere(goal) } else { goal }
+    }
+
     /// f(g_j, a'_j, g_j), the critic's score of a goal from itself.
-    fn at_goal<T: Scalar>(&self, program: &mut Program<T>, goal: RowsId, ends: Value) -> Value {
-        let state = noisy(program, goal, self.config.goal_noise);
+    fn at_goal<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        config: &Config,
+        (goal, state): (RowsId, Value),
+    ) -> Value {
+        let ends = self.goal(program, state);
         let score = |program: &mut Program<T>, column: Column| {
-            let at_goal = self.critic.start(program, state, |program| program.column(column));
+            let at_goal = self.start(program, state, column);
             self.critic.between(program, at_goal, ends)
         };
-        match self.config.target_action {
+        match config.target_action {
             TargetAction::Taken => score(program, Column::Action(goal)),
             TargetAction::Source => score(program, Column::Action(Layout::START)),
             TargetAction::Dummy => {
@@ -204,6 +317,11 @@ impl Cmd2 {
                 program.log_mean_exp(&scores)
             }
         }
+    }
+
+    /// The arenas of the critic.
+    fn arenas(&self) -> impl Iterator<Item = ArenaId> {
+        self.critic.arenas().into_iter().chain(self.temperature.map(|(arena, _)| arena))
     }
 }
 
@@ -215,71 +333,51 @@ impl Algorithm for Cmd2 {
         let goal = program.rows(Rows::Future(config.offsets));
 
         // Line 4: f = φ(s, a)ᵀψ(g).
-        let state = noisy(program, Layout::START, config.goal_noise);
-        let starts = self
-            .critic
-            .start(program, state, |program| program.column(Column::Action(Layout::START)));
-        let goal_state = noisy(program, goal, config.goal_noise);
-        let ends = self.critic.goal(program, goal_state);
-        let logits = self.critic.pairwise(program, starts, ends);
+        let [state, goal_state] =
+            [Layout::START, goal].map(|rows| noisy(program, rows, config.goal_noise));
+        let logits: Vec<Value> = self
+            .members
+            .iter()
+            .map(|member| {
+                let starts = member.start(program, state, Column::Action(Layout::START));
+                let ends = member.goal(program, goal_state);
+                member.critic.pairwise(program, starts, ends)
+            })
+            .collect();
 
         // Line 8: φ, ψ ← (φ, ψ) − α ∇ Lᶜ.
-        let critic = program.info_nce(logits, Directions::Symmetric);
-        let arenas = self.critic.arenas().map(|arena| (arena, config.optimizer));
+        let losses = logits.iter().map(|&logits| program.info_nce(logits, Directions::Symmetric));
+        let losses: Vec<Term> = losses.map(|loss| Term::new(1.0, loss)).collect();
+        let critic = program.combine(&losses);
+        let arenas = self.members.iter().flat_map(Member::arenas);
+        let arenas: Vec<_> = arenas.map(|arena| (arena, config.optimizer)).collect();
         let trained = config.trained_critic.is_some();
         let critic_window = if trained { Window { from: 0, until: 0 } } else { window };
         program.descend("critic", critic, &arenas, critic_window);
 
         // Line 9: μ ← μ − α ∇ Lπ.
-        self.policy.declare(program, &self.distance, config.offsets);
+        self.policy.declare(program, &Farthest(&self.distances), config.offsets);
 
-        // Line 10: θ̂ ← θ̂ − α ∇ (Lᵈ + λ (C − ε²)), weighed as `weights` says.
-        let at_goal = self.at_goal(program, goal, ends);
-        let target = program.targets(at_goal, logits, config.targets);
-        let from = self.distance.starts(program, state);
-        let to = self.distance.ends(program, goal_state, goal);
-        let distance = self.distance.pairwise(program, from, to);
-        let excess = program.excess(distance, target);
-        let shortfall = program.shortfall(distance, target);
-        let (dual_arena, raw) = self.multiplier;
-        let multiplier = program.multiplier(Multiplier::Floored, raw);
-        let (excess_power, shortfall_power) = match config.weights {
-            DualWeights::Authors => (0.0, -1.0),
-            DualWeights::Root => (0.5, -0.5),
-        };
-        let term =
-            |power: f64, of: Value| Term { constant: 1.0, factor: Some((multiplier, power)), of };
-        let mut terms = vec![term(excess_power, excess), term(shortfall_power, shortfall)];
-        if config.bound_weight > 0.0 {
-            let above = self.distance.above_elapsed(program, goal, self.discount);
-            program.report("training/distance/above_elapsed", above);
-            terms.push(Term::new(config.bound_weight, above));
-        }
-        let loss = program.combine(&terms);
-        program.descend(
-            "distance",
-            loss,
-            &[(self.distance.arena(), config.distance_optimizer)],
-            window,
-        );
+        // Line 10: θ̂ ← θ̂ − α ∇ (Lᵈ + λ (C − ε²)).
+        let logits = logits.into_iter().enumerate();
+        let terms: Vec<[Vec<Term>; 2]> =
+            logits.map(|(at, logits)| self.distill(program, (at, goal), logits)).collect();
+        let [distance, dual] = [0, 1].map(|which| {
+            terms.iter().flat_map(|both| both[which].iter().copied()).collect::<Vec<Term>>()
+        });
+        let loss = program.combine(&distance);
+        let arenas = self.distances.iter().map(|of| (of.arena(), config.distance_optimizer));
+        program.descend("distance", loss, &arenas.collect::<Vec<_>>(), window);
 
         // Line 11: λ ← λ + α (C − ε²), kept positive.
-        let dual = program.combine(&[
-            Term::new(config.tolerance, multiplier),
-            Term { constant: -1.0, factor: Some((excess, 1.0)), of: multiplier },
-        ]);
-        program.descend("multiplier", dual, &[(dual_arena, config.dual_optimizer)], window);
-
-        let negative = program.negative_share(at_goal, logits);
-        program.report("training/distance/negative_targets", negative);
-        program.report("training/distance/excess", excess);
-        program.report("training/distance/shortfall", shortfall);
-        program.report("training/distance/multiplier", multiplier);
+        let dual = program.combine(&dual);
+        let arenas = self.members.iter().map(|of| (of.multiplier.0, config.dual_optimizer));
+        program.descend("multiplier", dual, &arenas.collect::<Vec<_>>(), window);
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
         Learned {
-            distance: self.distance.learned(1.0, numbers),
+            distance: DistanceNet::learned(&self.distances, 1.0, numbers),
             policy: self.policy.learned(numbers),
         }
     }

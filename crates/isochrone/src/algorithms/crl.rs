@@ -8,15 +8,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::choices::PolicyChoices;
 use super::policy::PolicyPass;
-use super::{Algorithm, Critic, Phases, Problem, counted, positive};
+use super::{Algorithm, Critic, Phases, Problem, counted, numbered, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
-use crate::extraction::{Critique, Extraction};
+use crate::extraction::{Critique, Extraction, Farthest};
 use crate::model::Learned;
 use crate::nn::{MeasureShape, Network, PolicyShape, Scored, ScoredShape};
-use crate::ops::Directions;
+use crate::ops::{Directions, Term};
 
 /// The choices of CRL.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +31,11 @@ pub struct Config {
     pub offsets: Offsets,
     /// τ: logits are divided by it.
     pub temperature: f64,
+    /// How many critics: the mean of their distances is the distance, and the policy believes the one
+    /// that says farthest.
+    pub critics: usize,
+    /// Whether a critic of states is learned beside, by the same contrast: AWR's baseline `value`.
+    pub value: bool,
     /// Both encoders.
     pub network: Network,
     /// Coordinates of both representations.
@@ -55,6 +61,8 @@ impl Default for Config {
             contrast: Contrast::Cpc,
             offsets: Offsets::default(),
             temperature: 1.0,
+            critics: 1,
+            value: false,
             network: Network::default(),
             latent: 32,
             optimizer: Adam::default(),
@@ -81,7 +89,8 @@ pub struct Crl {
     config: Config,
     steps: u64,
     shape: ScoredShape,
-    critic: Scored,
+    critics: Vec<Scored>,
+    value: Option<Scored>,
     policy: PolicyPass,
 }
 
@@ -105,10 +114,38 @@ impl Crl {
             with_action,
             temperature: config.temperature,
         };
-        let arenas = (parameters.arena("start_encoder"), parameters.arena("goal_encoder"));
-        let critic = Scored::new(parameters, arenas, &shape, problem.sizes());
-        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
-        Ok(Self { config: config.clone(), steps: problem.steps, shape, critic, policy })
+        counted("algorithm.critics", config.critics)?;
+        let mut add = |starts: &str, goals: &str, shape: &ScoredShape| {
+            let arenas = (parameters.arena(starts), parameters.arena(goals));
+            Scored::new(parameters, arenas, shape, problem.sizes())
+        };
+        let critics = (0..config.critics)
+            .map(|member| {
+                let [starts, goals] =
+                    ["start_encoder", "goal_encoder"].map(|name| numbered(name, member));
+                add(&starts, &goals, &shape)
+            })
+            .collect();
+        let of_states = ScoredShape { with_action: false, ..shape.clone() };
+        let value = config.value.then(|| add("value_start", "value_goal", &of_states));
+        let choices = PolicyChoices { has_value: config.value, ..config.policy_choices() };
+        let policy = PolicyPass::new(parameters, choices, problem, with_action)?;
+        Ok(Self { config: config.clone(), steps: problem.steps, shape, critics, value, policy })
+    }
+
+    /// The contrast of starts and the goals of their future.
+    fn contrast<T: Scalar>(&self, program: &mut Program<T>, critic: &Scored, goal: RowsId) -> Term {
+        let state = program.column(Column::State(Layout::START));
+        let starts =
+            critic.start(program, state, |program| program.column(Column::Action(Layout::START)));
+        let goal = program.column(Column::State(goal));
+        let ends = critic.goal(program, goal);
+        let logits = critic.pairwise(program, starts, ends);
+        let directions = match self.config.contrast {
+            Contrast::Cpc => Directions::Forward,
+            Contrast::Nce => Directions::Binary,
+        };
+        Term::new(1.0, program.info_nce(logits, directions))
     }
 }
 
@@ -116,27 +153,20 @@ impl Algorithm for Crl {
     fn declare<T: Scalar>(&self, program: &mut Program<T>) {
         let config = &self.config;
         let goal = program.rows(Rows::Future(config.offsets));
-        let state = program.column(Column::State(Layout::START));
-        let starts = self
-            .critic
-            .start(program, state, |program| program.column(Column::Action(Layout::START)));
-        let goal = program.column(Column::State(goal));
-        let ends = self.critic.goal(program, goal);
-        let logits = self.critic.pairwise(program, starts, ends);
-        let directions = match config.contrast {
-            Contrast::Cpc => Directions::Forward,
-            Contrast::Nce => Directions::Binary,
-        };
-        let loss = program.info_nce(logits, directions);
-        let arenas = self.critic.arenas().map(|arena| (arena, config.optimizer));
-        program.descend("critic", loss, &arenas, config.phases.critic(self.steps));
+        let learned = || self.critics.iter().chain(&self.value);
+        let losses: Vec<Term> =
+            learned().map(|critic| self.contrast(program, critic, goal)).collect();
+        let loss = program.combine(&losses);
+        let arenas = learned().flat_map(Scored::arenas).map(|arena| (arena, config.optimizer));
+        let window = config.phases.critic(self.steps);
+        program.descend("critic", loss, &arenas.collect::<Vec<_>>(), window);
         self.policy.declare(program, self, config.offsets);
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
-        let shape = MeasureShape::Scored(self.shape.clone());
-        let numbers_of_both = self.critic.arenas().map(numbers).concat();
-        Learned { distance: Some((shape, numbers_of_both)), policy: self.policy.learned(numbers) }
+        let shape = MeasureShape::Scored(self.shape.clone()).several(self.critics.len());
+        let all = self.critics.iter().flat_map(Scored::arenas).flat_map(numbers).collect();
+        Learned { distance: Some((shape, all)), policy: self.policy.learned(numbers) }
     }
 }
 
@@ -148,7 +178,7 @@ impl Critique for Crl {
         action: Value,
         goal: RowsId,
     ) -> Option<Value> {
-        self.shape.with_action.then(|| self.minus_score(program, state, action, goal))
+        Farthest(&self.critics).after(program, state, action, goal)
     }
 
     fn from<T: Scalar>(
@@ -157,22 +187,50 @@ impl Critique for Crl {
         state: Value,
         goal: RowsId,
     ) -> Option<Value> {
-        (!self.shape.with_action).then(|| self.minus_score(program, state, state, goal))
+        Farthest(&self.critics).from(program, state, goal)
+    }
+
+    fn value<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        self.value.as_ref()?.from(program, state, goal)
     }
 }
 
-impl Crl {
-    fn minus_score<T: Scalar>(
+/// −f falls as a goal comes near.
+impl Critique for Scored {
+    fn after<T: Scalar>(
         &self,
         program: &mut Program<T>,
         state: Value,
         action: Value,
         goal: RowsId,
-    ) -> Value {
-        let goal = program.column(Column::State(goal));
-        let starts = self.critic.start(program, state, |_| action);
-        let ends = self.critic.goal(program, goal);
-        let score = self.critic.between(program, starts, ends);
-        program.weighted_sum(&[(-1.0, score)])
+    ) -> Option<Value> {
+        self.with_action().then(|| minus_score(program, self, (state, action), goal))
     }
+
+    fn from<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        (!self.with_action()).then(|| minus_score(program, self, (state, state), goal))
+    }
+}
+
+fn minus_score<T: Scalar>(
+    program: &mut Program<T>,
+    critic: &Scored,
+    (state, action): (Value, Value),
+    goal: RowsId,
+) -> Value {
+    let goal = program.column(Column::State(goal));
+    let starts = critic.start(program, state, |_| action);
+    let ends = critic.goal(program, goal);
+    let score = critic.between(program, starts, ends);
+    program.weighted_sum(&[(-1.0, score)])
 }

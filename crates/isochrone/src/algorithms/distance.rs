@@ -1,6 +1,6 @@
 //! What CMD-1 and CMD-2 share: one encoder whose quasimetric is the distance, and its pairs.
 
-use super::{GoalAction, Problem, positive};
+use super::{GoalAction, Problem, numbered, positive};
 use crate::data::sampler::{Column, Layout, RowsId};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::{Error, Result};
@@ -23,12 +23,12 @@ pub(super) struct DistanceNet {
 }
 
 impl DistanceNet {
-    /// Adds the networks of a distance, in the arena `distance`.
+    /// Adds the networks of a distance, the `member`th of several, in the arena `distance`.
     pub fn new(
         parameters: &mut Parameters,
+        member: usize,
         shape: EncodedShape,
-        goal_action: GoalAction,
-        problem: Problem,
+        (goal_action, problem): (GoalAction, Problem),
     ) -> Result<Self> {
         shape.head.check()?;
         shape.network.check("algorithm.network")?;
@@ -37,7 +37,7 @@ impl DistanceNet {
             return Err(Error::input("a state-action critic needs actions, the data have none")
                 .hint("set `algorithm.critic = \"state\"`"));
         }
-        let arena = parameters.arena("distance");
+        let arena = parameters.arena(&numbered("distance", member));
         let encoder = Encoded::new(parameters, arena, &shape, problem.sizes());
         Ok(Self { shape, encoder, goal_action })
     }
@@ -109,14 +109,15 @@ impl DistanceNet {
         self.encoder.head.between(program, starts, ends)
     }
 
-    /// What was learned of the distance, whose scale is `temperature`.
+    /// What was learned by `members`, whose scale is `temperature`: the mean of their distances.
     pub fn learned(
-        &self,
+        members: &[Self],
         temperature: f64,
         numbers: &dyn Fn(ArenaId) -> Vec<f32>,
     ) -> Option<(MeasureShape, Vec<f32>)> {
-        let shape = EncodedShape { temperature, ..self.shape.clone() };
-        Some((MeasureShape::Encoded(shape), numbers(self.arena())))
+        let shape = EncodedShape { temperature, ..members[0].shape.clone() };
+        let shape = MeasureShape::Encoded(shape).several(members.len());
+        Some((shape, members.iter().flat_map(|member| numbers(member.arena())).collect()))
     }
 }
 

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Adjustable, Algorithm, Problem};
-use crate::data::sampler::{Column, Layout, Offsets, Rows};
+use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Window};
 use crate::error::Result;
 use crate::model::Learned;
@@ -16,15 +16,28 @@ use crate::nn::{ActorShape, Policy, PolicyShape};
 use crate::ops::{Scale, Term};
 
 /// The choices of GCBC.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
+    /// Where goals come from.
+    pub goals: GoalMix,
     /// The law of a goal's offset from its start.
     pub offsets: Offsets,
     /// The policy's network and law.
     pub policy: PolicyShape,
     /// How the policy descends.
     pub policy_optimizer: Adam,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            goals: GoalMix { current: 0.0, future: 1.0, trajectory: 0.0, random: 0.0 },
+            offsets: Offsets::default(),
+            policy: PolicyShape::default(),
+            policy_optimizer: Adam::default(),
+        }
+    }
 }
 
 impl Adjustable for Config {}
@@ -43,6 +56,7 @@ impl Gcbc {
     /// Choices that do not fit the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
         problem.need_actions("gcbc")?;
+        config.goals.check("algorithm.goals")?;
         config.policy.check("algorithm.policy")?;
         config.policy_optimizer.check("algorithm.policy_optimizer")?;
         let arena = parameters.arena("policy");
@@ -53,7 +67,11 @@ impl Gcbc {
 
 impl Algorithm for Gcbc {
     fn declare<T: Scalar>(&self, program: &mut Program<T>) {
-        let goal = program.rows(Rows::Future(self.config.offsets));
+        let Config { goals, offsets, .. } = self.config;
+        let goal = program.rows(match goals {
+            GoalMix { future: 1.0, .. } => Rows::Future(offsets),
+            mixed => Rows::Mixed(mixed, offsets),
+        });
         let state = program.column(Column::State(Layout::START));
         let action = program.column(Column::Action(Layout::START));
         let goal = program.column(self.problem.policy_goal(goal));

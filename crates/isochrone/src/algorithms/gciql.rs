@@ -9,13 +9,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::choices::PolicyChoices;
 use super::policy::PolicyPass;
 use super::values::ValueColumns;
 use super::{Algorithm, Phases, Problem, counted, share_between};
-use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows};
-use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
+use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows, RowsId};
+use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
-use crate::extraction::{DdpgBc, Extraction};
+use crate::extraction::{Critique, DdpgBc, Extraction};
 use crate::model::Learned;
 use crate::nn::{MeasureShape, Network, PolicyShape, Reading, Valued, ValuedShape};
 use crate::ops::{Bootstrap, Extremum, Term};
@@ -110,7 +111,8 @@ impl Gciql {
         let value = add("value", &of_states);
         let critic = add("critic", &of_actions);
         let target = add("target", &of_actions);
-        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, true)?;
+        let choices = PolicyChoices { has_value: true, ..config.policy_choices() };
+        let policy = PolicyPass::new(parameters, choices, problem, true)?;
         let config = config.clone();
         Ok(Self { config, steps, discount, shape, value, critic, target, policy })
     }
@@ -145,12 +147,33 @@ impl Algorithm for Gciql {
         let arenas = [&self.value, &self.critic].map(|of| (of.arena(), config.optimizer));
         program.descend("critic", loss, &arenas, config.phases.critic(self.steps));
         program.follow(self.target.arena(), self.critic.arena(), config.follow_rate);
-        self.policy.declare(program, &self.critic, config.offsets);
+        self.policy.declare(program, self, config.offsets);
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
         let shape = MeasureShape::Valued(self.shape.clone());
         let both = [self.value.arena(), self.critic.arena()].map(numbers).concat();
         Learned { distance: Some((shape, both)), policy: self.policy.learned(numbers) }
+    }
+}
+
+impl Critique for Gciql {
+    fn after<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        action: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        self.critic.after(program, state, action, goal)
+    }
+
+    fn value<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        self.value.from(program, state, goal)
     }
 }

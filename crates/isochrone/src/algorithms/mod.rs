@@ -26,7 +26,9 @@ mod values;
 
 use serde::{Deserialize, Serialize};
 
-use choices::{Adjustable, counted, extracted, not_negative, positive, share_between, up_to_one};
+use choices::{
+    Adjustable, counted, extracted, not_negative, numbered, positive, share_between, up_to_one,
+};
 pub use choices::{Critic, GoalAction, Phases};
 pub use problem::{Algorithm, Problem};
 

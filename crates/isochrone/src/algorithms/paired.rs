@@ -51,6 +51,11 @@ impl PairedNet {
         Ok(Self { shape, critics })
     }
 
+    /// What distances are divided by.
+    pub fn scale(&self) -> f64 {
+        self.shape.scale
+    }
+
     pub fn with_action(&self) -> bool {
         self.shape.with_action
     }

@@ -30,9 +30,9 @@ impl PolicyPass {
         problem: Problem,
         follows_actions: bool,
     ) -> Result<Self> {
-        let PolicyChoices { shape, extraction, optimizer, phases } = choices;
+        let PolicyChoices { shape, extraction, optimizer, phases, has_value } = choices;
         phases.check()?;
-        extraction.check(problem.action_size, follows_actions)?;
+        extraction.check(problem.action_size, follows_actions, has_value)?;
         shape.check("algorithm.policy")?;
         optimizer.check("algorithm.policy_optimizer")?;
         let policy = (*extraction != Extraction::None).then(|| {

@@ -10,13 +10,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::policy::PolicyPass;
-use super::{Algorithm, Phases, Problem, positive};
+use super::{Algorithm, Phases, Problem, counted, numbered, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Scalar, Value};
 use crate::error::Result;
-use crate::extraction::{Critique, Extraction};
+use crate::extraction::{Critique, Extraction, Farthest};
 use crate::model::Learned;
-use crate::nn::{HeadShape, MeasureShape, Network, PolicyShape, Stepped, SteppedShape};
+use crate::nn::{HeadShape, MeasureShape, Network, PolicyShape, Projector, Stepped, SteppedShape};
 use crate::ops::{Multiplier, Push, Scale, Term};
 
 /// The choices of QRL.
@@ -39,8 +39,17 @@ pub struct Config {
     pub dynamics_weight: f64,
     /// How far a predicted latent state is from the one reached.
     pub dynamics_error: DynamicsError,
+    /// How many distances, each with dynamics and a multiplier of its own: their mean is the distance,
+    /// and the policy believes the one that says farthest.
+    pub critics: usize,
+    /// What AWR compares.
+    pub advantage: Advantage,
     /// The encoder and the dynamics.
     pub network: Network,
+    /// The network between latent states and the head; the authors' code has 128 latent values and one
+    /// layer of 512. Left out, the head sees latent states as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub projector: Option<Projector>,
     /// The quasimetric head.
     pub head: HeadShape,
     /// How encoder and dynamics descend.
@@ -71,7 +80,10 @@ impl Default for Config {
             first_multiplier: 0.01,
             dynamics_weight: 1.0,
             dynamics_error: DynamicsError::Distance,
+            critics: 1,
+            advantage: Advantage::Dynamics,
             network: Network::default(),
+            projector: None,
             head: HeadShape::Iqe { latent: 32, group: 8 },
             optimizer: Adam::default(),
             dual_optimizer: Adam { learning_rate: 1e-2, ..Adam::default() },
@@ -93,14 +105,30 @@ pub enum DynamicsError {
     Square,
 }
 
+/// What AWR compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Advantage {
+    /// d(ẑ'(s, π), z(g)) − d(ẑ'(s, a), z(g)): actions, by the learned dynamics.
+    Dynamics,
+    /// d(s, g) − d(s', g): states, s' the recorded successor.
+    Successor,
+}
+
 /// QRL with its parameters.
 pub struct Qrl {
     config: Config,
     steps: u64,
     shape: SteppedShape,
+    members: Vec<Member>,
+    policy: PolicyPass,
+}
+
+/// One distance, and the multiplier that holds its neighbours at one step.
+struct Member {
     distance: Stepped,
     multiplier: (ArenaId, Parameter),
-    policy: PolicyPass,
+    advantage: Advantage,
 }
 
 impl Qrl {
@@ -113,6 +141,8 @@ impl Qrl {
         config.dual_optimizer.check("algorithm.dual_optimizer")?;
         config.network.check("algorithm.network")?;
         config.head.check()?;
+        config.projector.iter().try_for_each(Projector::check)?;
+        counted("algorithm.critics", config.critics)?;
         for (key, value) in [
             ("tolerance", config.tolerance),
             ("push_offset", config.push_offset),
@@ -125,35 +155,75 @@ impl Qrl {
         let with_action = problem.action_size > 0;
         let shape = SteppedShape {
             network: config.network.clone(),
+            projector: config.projector.clone(),
             head: config.head,
             dynamics: with_action.then(|| config.network.clone()),
             nats: (1.0 / problem.discount).ln(),
         };
-        let arena = parameters.arena("distance");
-        let distance = Stepped::new(parameters, arena, &shape, problem.sizes());
-        let dual = parameters.arena("multiplier");
         let first = Initial::Constant(config.multiplier.raw(config.first_multiplier));
-        let raw = parameters.add(dual, "raw", (1, 1), first);
+        let members = (0..config.critics)
+            .map(|member| {
+                let arena = parameters.arena(&numbered("distance", member));
+                let distance = Stepped::new(parameters, arena, &shape, problem.sizes());
+                let dual = parameters.arena(&numbered("multiplier", member));
+                let multiplier = (dual, parameters.add(dual, "raw", (1, 1), first));
+                Member { distance, multiplier, advantage: config.advantage }
+            })
+            .collect();
         let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
-        let (config, multiplier) = (config.clone(), (dual, raw));
-        Ok(Self { config, steps: problem.steps, shape, distance, multiplier, policy })
+        Ok(Self { config: config.clone(), steps: problem.steps, shape, members, policy })
+    }
+
+    /// The terms of one distance's loss, and of its multiplier's. The first member's are reported.
+    fn loss<T: Scalar>(&self, program: &mut Program<T>, at: usize) -> [Vec<Term>; 2] {
+        let (config, Member { distance, multiplier, .. }) = (&self.config, &self.members[at]);
+        let next = program.rows(Rows::Next);
+        let random = program.rows(Rows::Random);
+        let [state, next, random] =
+            [Layout::START, next, random].map(|rows| program.column(Column::State(rows)));
+        let [here, there, far] = [state, next, random].map(|state| distance.encode(program, state));
+
+        // Push random pairs apart, hold neighbours at one step.
+        let apart = distance.between(program, here, far);
+        let push = Push { offset: config.push_offset, scale: config.push_scale };
+        let push = program.push(push, apart);
+        let step = distance.between(program, here, there);
+        let excess = program.hinge(step, 1.0);
+        let multiplier = program.multiplier(config.multiplier, multiplier.1);
+        let mut terms = vec![
+            Term::new(1.0, push),
+            Term { constant: 1.0, factor: Some((multiplier, 1.0)), of: excess },
+        ];
+        let error = self.dynamics(program, distance, here, there);
+        terms.extend(error.map(|error| Term::new(config.dynamics_weight, error)));
+        if at == 0 {
+            let measured = [("push", push), ("excess", excess), ("multiplier", multiplier)];
+            let error = error.map(|error| ("dynamics", error));
+            for (name, value) in error.into_iter().chain(measured) {
+                program.report(&format!("training/critic/{name}"), value);
+            }
+        }
+        let dual = vec![
+            Term::new(config.tolerance, multiplier),
+            Term { constant: -1.0, factor: Some((excess, 1.0)), of: multiplier },
+        ];
+        [terms, dual]
     }
 
     /// ½ mean (d(ẑ', z') + d(z', ẑ')), or of their squares; none without actions.
     fn dynamics<T: Scalar>(
         &self,
         program: &mut Program<T>,
+        distance: &Stepped,
         latent: Value,
         next: Value,
     ) -> Option<Value> {
         self.shape.dynamics.as_ref()?;
         let action = program.column(Column::Action(Layout::START));
         let error = self.config.dynamics_error;
-        self.distance.prediction_error(program, latent, action, next, |program, distance| {
-            match error {
-                DynamicsError::Distance => program.mean(distance, Scale::Unit),
-                DynamicsError::Square => program.hinge(distance, 0.0),
-            }
+        distance.prediction_error(program, latent, action, next, |program, distance| match error {
+            DynamicsError::Distance => program.mean(distance, Scale::Unit),
+            DynamicsError::Square => program.hinge(distance, 0.0),
         })
     }
 }
@@ -162,55 +232,31 @@ impl Algorithm for Qrl {
     fn declare<T: Scalar>(&self, program: &mut Program<T>) {
         let config = &self.config;
         let window = config.phases.critic(self.steps);
-        let next = program.rows(Rows::Next);
-        let random = program.rows(Rows::Random);
-        let [state, next, random] =
-            [Layout::START, next, random].map(|rows| program.column(Column::State(rows)));
-        let [here, there, far] =
-            [state, next, random].map(|state| self.distance.encode(program, state));
-
-        // Push random pairs apart, hold neighbours at one step.
-        let apart = self.distance.between(program, here, far);
-        let push = Push { offset: config.push_offset, scale: config.push_scale };
-        let push = program.push(push, apart);
-        let step = self.distance.between(program, here, there);
-        let excess = program.hinge(step, 1.0);
-        let (dual_arena, raw) = self.multiplier;
-        let multiplier = program.multiplier(config.multiplier, raw);
-        let mut terms = vec![
-            Term::new(1.0, push),
-            Term { constant: 1.0, factor: Some((multiplier, 1.0)), of: excess },
-        ];
-        if let Some(error) = self.dynamics(program, here, there) {
-            terms.push(Term::new(config.dynamics_weight, error));
-            program.report("training/critic/dynamics", error);
-        }
-        let loss = program.combine(&terms);
-        program.descend("critic", loss, &[(self.distance.arena(), config.optimizer)], window);
+        let terms: Vec<[Vec<Term>; 2]> =
+            (0..self.members.len()).map(|at| self.loss(program, at)).collect();
+        let [distance, dual] = [0, 1].map(|which| {
+            terms.iter().flat_map(|both| both[which].iter().copied()).collect::<Vec<Term>>()
+        });
+        let loss = program.combine(&distance);
+        let arenas = self.members.iter().map(|of| (of.distance.arena(), config.optimizer));
+        program.descend("critic", loss, &arenas.collect::<Vec<_>>(), window);
 
         // λ ← λ + α (excess − ε²), kept positive.
-        let dual = program.combine(&[
-            Term::new(config.tolerance, multiplier),
-            Term { constant: -1.0, factor: Some((excess, 1.0)), of: multiplier },
-        ]);
-        program.descend("multiplier", dual, &[(dual_arena, config.dual_optimizer)], window);
-        program.report("training/critic/push", push);
-        program.report("training/critic/excess", excess);
-        program.report("training/critic/multiplier", multiplier);
+        let dual = program.combine(&dual);
+        let arenas = self.members.iter().map(|of| (of.multiplier.0, config.dual_optimizer));
+        program.descend("multiplier", dual, &arenas.collect::<Vec<_>>(), window);
 
-        self.policy.declare(program, self, config.offsets);
+        self.policy.declare(program, &Farthest(&self.members), config.offsets);
     }
 
     fn learned(&self, numbers: &dyn Fn(ArenaId) -> Vec<f32>) -> Learned {
-        let shape = MeasureShape::Stepped(self.shape.clone());
-        Learned {
-            distance: Some((shape, numbers(self.distance.arena()))),
-            policy: self.policy.learned(numbers),
-        }
+        let shape = MeasureShape::Stepped(self.shape.clone()).several(self.members.len());
+        let all = self.members.iter().flat_map(|of| numbers(of.distance.arena())).collect();
+        Learned { distance: Some((shape, all)), policy: self.policy.learned(numbers) }
     }
 }
 
-impl Critique for Qrl {
+impl Critique for Member {
     fn after<T: Scalar>(
         &self,
         program: &mut Program<T>,
@@ -220,8 +266,27 @@ impl Critique for Qrl {
     ) -> Option<Value> {
         let here = self.distance.encode(program, state);
         let there = self.distance.step(program, here, action)?;
+        Some(self.left(program, there, goal))
+    }
+
+    fn from<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        (self.advantage == Advantage::Successor).then(|| {
+            let here = self.distance.encode(program, state);
+            self.left(program, here, goal)
+        })
+    }
+}
+
+impl Member {
+    /// The steps from latent states to goals.
+    fn left<T: Scalar>(&self, program: &mut Program<T>, from: Value, goal: RowsId) -> Value {
         let goal = program.column(Column::State(goal));
         let goal = self.distance.encode(program, goal);
-        Some(self.distance.between(program, there, goal))
+        self.distance.between(program, from, goal)
     }
 }

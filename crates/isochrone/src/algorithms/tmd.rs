@@ -30,6 +30,8 @@ pub struct Config {
     pub offsets: Offsets,
     /// ζ of the invariance, mean d(ψ(s), φ(s, a)).
     pub invariance_weight: f64,
+    /// Which distance that weighs.
+    pub invariance_of: Invariance,
     /// ζ of the backup.
     pub backup_weight: f64,
     /// Where d − d' is above it, the backup is linear: 3 in the release, 5 in the paper.
@@ -65,6 +67,7 @@ impl Default for Config {
             critic: Critic::Auto,
             offsets: Offsets::default(),
             invariance_weight: 0.1,
+            invariance_of: Invariance::Divided,
             backup_weight: 0.1,
             cutoff: 3.0,
             diagonal: 0.5,
@@ -79,6 +82,16 @@ impl Default for Config {
             policy_optimizer: Adam::default(),
         }
     }
+}
+
+/// Which distance between a state and its action costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Invariance {
+    /// The distance as it is read, divided by its scale.
+    Divided,
+    /// The head's own, not divided, as in the authors' code, which gives it weight 1.
+    Undivided,
 }
 
 /// TMD with its parameters.
@@ -139,7 +152,11 @@ impl Tmd {
         let choosing = self.distance.choosing(program, critic, starts);
         let invariance = choosing.map(|distance| {
             let mean = program.mean(distance, Scale::Unit);
-            (config.invariance_weight, mean)
+            let scale = match config.invariance_of {
+                Invariance::Divided => 1.0,
+                Invariance::Undivided => self.distance.scale(),
+            };
+            (config.invariance_weight * scale, mean)
         });
         [(1.0, contrast), (config.backup_weight, backup)].into_iter().chain(invariance).collect()
     }

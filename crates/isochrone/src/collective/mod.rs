@@ -8,6 +8,7 @@
 mod mpi;
 mod processes;
 
+use std::fmt;
 use std::sync::Arc;
 
 pub use processes::Processes;
@@ -18,6 +19,12 @@ use crate::error::{Error, Result};
 #[derive(Clone, Default)]
 pub struct Collective {
     processes: Option<Arc<dyn Processes>>,
+}
+
+impl fmt::Debug for Collective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} of {}", self.rank(), self.size())
+    }
 }
 
 impl Collective {
@@ -69,9 +76,28 @@ impl Collective {
 
     /// The bytes of rank 0 become everybody's.
     pub fn broadcast(&self, bytes: &mut [u8]) {
+        self.broadcast_from(0, bytes);
+    }
+
+    /// The bytes of rank `from` become everybody's.
+    pub fn broadcast_from(&self, from: usize, bytes: &mut [u8]) {
         if let Some(processes) = &self.processes {
-            processes.broadcast(bytes);
+            processes.broadcast(from, bytes);
         }
+    }
+
+    /// What every process says, in the order of their ranks; each may say as much as it likes.
+    pub fn all_say(&self, own: Vec<u8>) -> Vec<Vec<u8>> {
+        let said = |rank: usize| {
+            let is_own = rank == self.rank();
+            let mut length = (own.len() as u64).to_le_bytes();
+            self.broadcast_from(rank, &mut length);
+            let mut bytes =
+                if is_own { own.clone() } else { vec![0; u64::from_le_bytes(length) as usize] };
+            self.broadcast_from(rank, &mut bytes);
+            bytes
+        };
+        (0..self.size()).map(said).collect()
     }
 
     /// Waits for all processes and leaves; nothing is exchanged afterwards.
@@ -153,11 +179,26 @@ mod tests {
     }
 
     #[test]
+    fn every_rank_hears_what_all_say_however_long() {
+        let found = ranks(4, |collective| {
+            let rank = collective.rank();
+            let mut told = [rank as u8; 2];
+            collective.broadcast_from(2, &mut told);
+            (told, collective.all_say(vec![rank as u8; rank]))
+        });
+        for (told, said) in found {
+            assert_eq!(told, [2, 2]);
+            assert_eq!(said, [vec![], vec![1], vec![2, 2], vec![3, 3, 3]]);
+        }
+    }
+
+    #[test]
     fn a_process_alone_keeps_what_it_has() {
         let (alone, mut numbers) = (Collective::default(), [1.0, 2.0]);
         alone.sum(&mut numbers, &mut Vec::new());
         alone.all_gather(&mut numbers);
         alone.broadcast(&mut [0]);
+        assert_eq!(alone.all_say(vec![7]), [vec![7]]);
         alone.leave();
         assert_eq!((numbers, alone.rank(), alone.size()), ([1.0, 2.0], 0, 1));
     }
@@ -174,5 +215,14 @@ mod tests {
             ("OMPI_COMM_WORLD_LOCAL_SIZE", 2),
         ];
         assert_eq!(of(names), Some(JobPlace { rank: 3, size: 4, here: 2 }));
+    }
+
+    #[cfg(not(all(feature = "mpi", unix)))]
+    #[test]
+    fn a_build_without_mpi_carries_a_run_alone_and_names_the_feature() {
+        let place = JobPlace { rank: 0, size: 1, here: 1 };
+        assert_eq!(place.join().unwrap().size(), 1);
+        let error = JobPlace { size: 2, ..place }.join().unwrap_err().to_string();
+        assert!(error.contains("2 processes") && error.contains("the feature `mpi`"), "{error}");
     }
 }

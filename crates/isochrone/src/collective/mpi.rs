@@ -6,6 +6,7 @@
 //! Open MPI's `mpi.h`.
 #![allow(unsafe_code)]
 
+use std::error::Error;
 use std::ffi::{c_char, c_int, c_void};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
@@ -19,7 +20,7 @@ const SERIALIZED: c_int = 2;
 /// Numbers of one call at most; a count is a C `int`.
 const MOST: usize = 1 << 30;
 /// What stands for "my part is in the target already".
-const IN_PLACE: *const c_void = 1 as *const c_void;
+const IN_PLACE: *const c_void = std::ptr::without_provenance(1);
 
 type Handle = *const c_void;
 type InitThread =
@@ -72,21 +73,20 @@ impl Mpi {
         // SAFETY: opening a library runs its initializers; those of Open MPI only set up tables. Its
         // plugins look for its symbols among the global ones.
         let library = unsafe { Library::open(Some(NAME), flags) };
-        Self::find(library.map_err(|error| error.to_string())?)
+        Self::find(library.map_err(reason)?)
     }
 
     fn find(library: Library) -> Result<Self, String> {
-        let told = |error: libloading::Error| error.to_string();
         macro_rules! function {
             ($name:literal, $type:ty) => {{
                 // SAFETY: the type is that of the function in MPI's standard.
-                *unsafe { library.get::<$type>($name) }.map_err(told)?
+                *unsafe { library.get::<$type>($name) }.map_err(reason)?
             }};
         }
         macro_rules! handle {
             ($name:literal) => {{
                 // SAFETY: the address of the object is taken, and nothing is read through it.
-                unsafe { library.get::<Handle>($name) }.map_err(told)?.into_raw() as Handle
+                unsafe { library.get::<Handle>($name) }.map_err(reason)?.into_raw() as Handle
             }};
         }
         let init = function!(b"MPI_Init_thread\0", InitThread);
@@ -119,6 +119,11 @@ impl Mpi {
             _library: library,
         })
     }
+}
+
+/// What the system says: which file or which symbol is missing.
+fn reason(error: libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |source| source.to_string())
 }
 
 /// MPI's own handler ends all processes at an error; what it lets pass is a bug.
@@ -164,16 +169,28 @@ impl Processes for Mpi {
         check("MPI_Allgather", code);
     }
 
-    fn broadcast(&self, bytes: &mut [u8]) {
+    fn broadcast(&self, from: usize, bytes: &mut [u8]) {
+        let from = from as c_int;
         for bytes in bytes.chunks_mut(MOST) {
             let (count, start) = (bytes.len() as c_int, bytes.as_mut_ptr().cast());
             // SAFETY: the buffer has `count` bytes.
-            check("MPI_Bcast", unsafe { (self.bcast)(start, count, self.byte, 0, self.world) });
+            check("MPI_Bcast", unsafe { (self.bcast)(start, count, self.byte, from, self.world) });
         }
     }
 
     fn leave(&self) {
         // SAFETY: no call follows; the run is over.
         check("MPI_Finalize", unsafe { (self.finalize)() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_not_open_mpi_is_refused_by_what_it_lacks() {
+        let found = Mpi::find(Library::this()).map(drop).unwrap_err();
+        assert!(found.contains("MPI_Init_thread"), "{found}");
     }
 }

@@ -11,8 +11,8 @@ pub trait Processes: Send + Sync {
     fn exchange(&self, with: usize, numbers: &[f32], theirs: &mut [f32]);
     /// Cuts `numbers` into one equal part per process; each has its own and receives the others'.
     fn all_gather(&self, numbers: &mut [f32]);
-    /// The bytes of rank 0 become everybody's.
-    fn broadcast(&self, bytes: &mut [u8]);
+    /// The bytes of rank `from` become everybody's.
+    fn broadcast(&self, from: usize, bytes: &mut [u8]);
     /// Waits for all processes and leaves.
     fn leave(&self);
 }

@@ -56,11 +56,12 @@ impl Processes for Rank {
         }
     }
 
-    fn broadcast(&self, bytes: &mut [u8]) {
-        if self.rank == 0 {
-            (1..self.size()).for_each(|to| self.send(to, bytes.to_vec()));
+    fn broadcast(&self, from: usize, bytes: &mut [u8]) {
+        if self.rank == from {
+            let others = (0..self.size()).filter(|&to| to != from);
+            others.for_each(|to| self.send(to, bytes.to_vec()));
         } else {
-            bytes.copy_from_slice(&self.receive(0));
+            bytes.copy_from_slice(&self.receive(from));
         }
     }
 

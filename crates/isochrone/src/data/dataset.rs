@@ -2,12 +2,12 @@
 //!
 //! The last row of a trajectory may be a goal but never a start: its action has no successor.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::store::{Numbers, RowsOnDisk, Store, StoredArray};
+use super::division::Division;
+use super::store::{Numbers, RowsOnDisk, Store};
 use crate::error::{Error, Result};
 use crate::random::below;
 
@@ -26,7 +26,10 @@ pub struct Dataset {
     pub(super) one_hot: bool,
     pub(super) rows: usize,
     pub(super) first_rows: Vec<u32>,
+    /// All rows or, where processes divide them, those that this one holds.
     pub(super) store: Store,
+    /// How processes divide the rows; none where this one has all of them.
+    pub(super) division: Option<Division>,
     /// The rows that starts and random goals are drawn from; empty when every row counts once.
     pub(super) drawn: Arc<[u32]>,
 }
@@ -85,20 +88,22 @@ impl Dataset {
             .hint("`terminals` must be true only on the last row of a trajectory"));
         }
         let first_rows = first_rows(lengths);
-        let drawn = Arc::from([]);
-        Ok(Self { state_size, action_size, one_hot: false, rows, first_rows, store, drawn })
+        Ok(Self {
+            state_size,
+            action_size,
+            one_hot: false,
+            rows,
+            first_rows,
+            store,
+            division: None,
+            drawn: Arc::from([]),
+        })
     }
 
     /// All trajectories of `parts`, whose rows are on disk, one part after the other; `path` is what
     /// the user calls them.
     pub(super) fn joined(path: &Path, parts: &[Self], memory: u64) -> Result<Self> {
-        let disks: Vec<&RowsOnDisk> = parts
-            .iter()
-            .filter_map(|part| match &part.store {
-                Store::Disk(disk) => Some(disk),
-                Store::Memory(_) => None,
-            })
-            .collect();
+        let disks: Vec<&RowsOnDisk> = parts.iter().filter_map(Self::disk).collect();
         let action_size = parts.iter().map(|part| part.action_size).max().unwrap_or_default();
         let lengths: Vec<usize> = parts.iter().flat_map(Self::lengths).collect();
         let store = Store::Disk(RowsOnDisk::joined(path, &disks, action_size, memory));
@@ -193,9 +198,14 @@ impl Dataset {
     /// The file that holds the rows or, of several, their folder or pattern; `None` when they are in
     /// memory.
     pub fn stays_in(&self) -> Option<&Path> {
+        self.disk().map(RowsOnDisk::path)
+    }
+
+    /// The rows on disk; `None` when they are in memory.
+    pub(super) fn disk(&self) -> Option<&RowsOnDisk> {
         match &self.store {
             Store::Memory(_) => None,
-            Store::Disk(disk) => Some(disk.path()),
+            Store::Disk(disk) => Some(disk),
         }
     }
 
@@ -204,14 +214,17 @@ impl Dataset {
     /// # Errors
     /// [`Error::Changed`](crate::Error::Changed) if its length or modification time is another.
     pub fn check_unchanged(&self) -> Result<()> {
-        match &self.store {
-            Store::Memory(_) => Ok(()),
-            Store::Disk(disk) => disk.check_unchanged(),
-        }
+        self.disk().map_or(Ok(()), RowsOnDisk::check_unchanged)
     }
 
-    /// The rows in memory.
+    /// All rows, in memory.
     fn numbers(&self) -> &Numbers {
+        assert!(!self.is_divided(), "the rows are divided among processes");
+        self.held()
+    }
+
+    /// The rows that this process holds in memory.
+    pub(super) fn held(&self) -> &Numbers {
         match &self.store {
             Store::Memory(numbers) => numbers,
             Store::Disk(disk) => panic!("the rows are on disk in `{}`", disk.path().display()),
@@ -221,7 +234,7 @@ impl Dataset {
     /// All states, row after row.
     ///
     /// # Panics
-    /// If the rows [stay in a file](Self::stays_in).
+    /// If the rows [stay in a file](Self::stays_in) or are [divided](Self::is_divided).
     pub fn states(&self) -> &[f32] {
         &self.numbers().states
     }
@@ -239,7 +252,7 @@ impl Dataset {
     /// # Panics
     /// As [`states`](Self::states).
     pub fn state(&self, row: usize) -> &[f32] {
-        &self.states()[row * self.state_size..][..self.state_size]
+        &self.held().states[self.place(row) * self.state_size..][..self.state_size]
     }
 
     /// The row whose leading values are nearest to `part` in Euclidean distance; the first of several.
@@ -263,62 +276,12 @@ impl Dataset {
     /// # Panics
     /// As [`states`](Self::states).
     pub fn action(&self, row: usize) -> &[f32] {
-        &self.actions()[row * self.action_size..][..self.action_size]
+        &self.held().actions[self.place(row) * self.action_size..][..self.action_size]
     }
 
-    /// One state, from memory or from the file.
-    ///
-    /// # Errors
-    /// The file can no longer be read.
-    pub fn read_state(&self, row: usize) -> Result<Cow<'_, [f32]>> {
-        match &self.store {
-            Store::Memory(_) => Ok(Cow::Borrowed(self.state(row))),
-            Store::Disk(disk) => self.disk_row(disk, StoredArray::States, row),
-        }
-    }
-
-    /// One action, from memory or from the file; empty without actions.
-    ///
-    /// # Errors
-    /// The file can no longer be read.
-    pub fn read_action(&self, row: usize) -> Result<Cow<'_, [f32]>> {
-        match &self.store {
-            Store::Memory(_) => Ok(Cow::Borrowed(self.action(row))),
-            Store::Disk(disk) => self.disk_row(disk, StoredArray::Actions, row),
-        }
-    }
-
-    fn disk_row(
-        &self,
-        disk: &RowsOnDisk,
-        column: StoredArray,
-        row: usize,
-    ) -> Result<Cow<'_, [f32]>> {
-        let trajectory = self.trajectory_of(row);
-        let ahead = row - self.first_rows[trajectory] as usize;
-        disk.row(column, trajectory, ahead).map(Cow::Owned)
-    }
-
-    /// Passes all states in order to `take`, several whole rows at a time.
-    ///
-    /// # Errors
-    /// Those of `take`; the file can no longer be read.
-    pub fn each_states(&self, mut take: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
-        match &self.store {
-            Store::Memory(numbers) => take(&numbers.states),
-            Store::Disk(disk) => disk.each(StoredArray::States, self.lengths(), &mut take),
-        }
-    }
-
-    /// Passes all actions in order to `take`, several whole rows at a time; nothing without actions.
-    ///
-    /// # Errors
-    /// As [`each_states`](Self::each_states).
-    pub fn each_actions(&self, mut take: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
-        match &self.store {
-            Store::Memory(numbers) => take(&numbers.actions),
-            Store::Disk(disk) => disk.each(StoredArray::Actions, self.lengths(), &mut take),
-        }
+    /// Where a row is among those that this process holds.
+    pub(super) fn place(&self, row: usize) -> usize {
+        row - self.division.as_ref().map_or(0, |division| division.own().start)
     }
 
     /// The last row of the trajectory that `row` belongs to.

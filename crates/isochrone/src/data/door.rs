@@ -128,7 +128,7 @@ fn read(path: &Path, readers: &mut [Box<dyn Reader>]) -> Result<OpenedFile> {
     Ok(OpenedFile { rows, format, notes, held_out, path: path.to_path_buf() })
 }
 
-fn held_out(path: &Path, format: Format) -> Option<PathBuf> {
+pub(super) fn held_out(path: &Path, format: Format) -> Option<PathBuf> {
     (format == Format::Npz).then(|| shards::held_out(path)).flatten()
 }
 

@@ -46,11 +46,7 @@ fn open_with(
     memory: Memory,
     cache: Option<&Path>,
 ) -> Result<(Dataset, Vec<String>)> {
-    let [taken, allowed] = [bytes(readers), memory.0].map(rounded);
-    let mut notes = vec![format!(
-        "the data take {taken}, more than half of the {allowed} they may use (`data.memory`): they \
-         stay on disk"
-    )];
+    let mut notes = vec![stay_on_disk(readers, memory)];
     let (mut parts, mut of_files) = (Vec::new(), Vec::new());
     for reader in readers {
         let file = reader.path().to_path_buf();
@@ -66,8 +62,17 @@ fn open_with(
     }
 }
 
-/// The rows of one file, in place or where it is unpacked to.
-fn open_one(
+/// The note about data of which more than `memory` allows for stay on disk.
+pub(super) fn stay_on_disk(readers: &[Box<dyn Reader>], memory: Memory) -> String {
+    let [taken, allowed] = [bytes(readers), memory.0].map(rounded);
+    format!(
+        "the data take {taken}, more than half of the {allowed} they may use (`data.memory`): they \
+         stay on disk"
+    )
+}
+
+/// The rows of one file, in place or where it is unpacked to the folder `cache`.
+pub(super) fn open_one(
     reader: &mut dyn Reader,
     choices: &Choices,
     memory: Memory,

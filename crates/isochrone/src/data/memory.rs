@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
+use crate::collective::JobPlace;
 use crate::error::{Error, Result};
 use crate::pages;
 
@@ -28,9 +29,11 @@ const UNITS: [(&str, u64); 9] = [
 pub struct Memory(pub u64);
 
 impl Memory {
-    /// The default limit for data: half of the available memory; no limit if that is unknown.
+    /// The default limit for data: half of the available memory, of which processes of one run on
+    /// the same machine have equal shares; no limit if that is unknown.
     pub fn usual() -> Self {
-        Self(available().map_or(u64::MAX, |bytes| bytes / 2))
+        let processes = JobPlace::read().map_or(1, |place| place.here.max(1) as u64);
+        Self(available().map_or(u64::MAX, |bytes| bytes / 2 / processes))
     }
 
     /// Limits what this process plans to hold from now on, data and everything else.

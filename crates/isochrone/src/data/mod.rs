@@ -2,7 +2,8 @@
 //!
 //! `door` opens a path: `format` tells what it is, one `reader` per format reads it into
 //! [`RawRows`], and a check of every value makes them a [`Dataset`], whose rows are in memory or, if
-//! they are too many (`large`), on disk (`store`). [`sampler`] draws batches from it. Questions and
+//! they are too many (`large`), on disk (`store`). Processes that carry a run together divide the rows
+//! (`division`): each reads its `share`. [`sampler`] draws batches from it. Questions and
 //! answers are plain tables, read by `rows` and written by `table`.
 
 mod archive;
@@ -12,9 +13,11 @@ mod csv;
 #[cfg(feature = "hdf5")]
 mod d4rl;
 mod dataset;
+mod division;
 mod door;
 mod even;
 mod features;
+mod fetch;
 mod files;
 mod format;
 #[cfg(any(feature = "hdf5", feature = "parquet"))]
@@ -38,6 +41,7 @@ mod rows;
 pub mod sampler;
 mod selection;
 mod shards;
+mod share;
 mod store;
 mod straight;
 mod table;
@@ -56,4 +60,5 @@ pub use raw::RawRows;
 pub use reader::Choices;
 pub use rows::RowStream;
 pub use shards::exists;
+pub use share::load_among;
 pub use table::{Field, TableWriter, Values};

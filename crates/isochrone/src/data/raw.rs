@@ -79,14 +79,44 @@ impl RawRows {
             let (own, rest) = states.split_at(rows * self.state_size);
             let (taken, others) = actions.split_at(rows * self.action_size);
             (states, actions) = (rest, others);
-            check_numbers(&self.states_key, own, self.state_size, 0, false)
-                .and_then(|()| match self.discrete {
-                    true => choices(taken).map(drop),
-                    false => check_numbers("actions", taken, self.action_size, 0, true),
-                })
-                .map_err(|error| error.in_file(path))?;
+            self.check_part(own, taken).map_err(|error| error.in_file(path))?;
         }
         Ok(())
+    }
+
+    fn check_part(&self, states: &[f32], actions: &[f32]) -> Result<()> {
+        check_numbers(&self.states_key, states, self.state_size, 0, false)?;
+        match self.discrete {
+            true => choices(actions).map(drop),
+            false => check_numbers("actions", actions, self.action_size, 0, true),
+        }
+    }
+
+    /// Checks every value of one file, whatever its trajectories.
+    pub(super) fn check_values(&self) -> Result<()> {
+        self.check_part(&self.states, &self.actions)
+    }
+
+    /// The trajectories `own` alone, which are consecutive.
+    pub(super) fn cut(self, own: &[usize]) -> Self {
+        let first = own.first().copied().unwrap_or_default();
+        let before: usize = self.lengths[..first].iter().sum();
+        let lengths = self.lengths[first..first + own.len()].to_vec();
+        let rows = before..before + lengths.iter().sum::<usize>();
+        let of = |values: &[f32], size: usize| values[rows.start * size..rows.end * size].to_vec();
+        Self {
+            states: of(&self.states, self.state_size),
+            actions: of(&self.actions, self.action_size),
+            lengths,
+            ..self
+        }
+    }
+
+    /// One more than the largest discrete action; 0 without discrete actions.
+    pub(super) fn choice_count(&self) -> usize {
+        let counts =
+            self.actions.iter().filter(|_| self.discrete).map(|&choice| choice as usize + 1);
+        counts.max().unwrap_or_default()
     }
 
     /// Checks every value.

@@ -5,15 +5,20 @@
 //! renormalized. Rows are chosen with integer arithmetic only: indices by multiply-high, offsets by
 //! searching a table of cumulative γᵏ, permutations by sorting words.
 
+mod gathered;
 mod laws;
 mod layout;
 
 pub use laws::{End, First, GoalMix, Offsets, Waypoints};
 pub use layout::{Column, Layout, Rows, RowsId};
 
+use std::borrow::Cow;
+
+use self::gathered::GatheredRows;
 use super::dataset::Dataset;
 use super::lessons::Lessons;
 use super::normalization::Normalization;
+use super::store::StoredArray;
 use crate::error::Result;
 use crate::random::{Purpose, Stream, below, normals};
 
@@ -27,6 +32,8 @@ pub struct Batch {
     seen: Vec<f32>,
     /// One state as recorded, with noise.
     noisy: Vec<f32>,
+    /// States and actions of drawn rows, where processes divide the data.
+    gathered: [GatheredRows; 2],
     /// The columns in the order of the layout, `size` rows each.
     pub columns: Vec<Vec<f32>>,
 }
@@ -120,6 +127,7 @@ impl<'d> Sampler<'d> {
             order: vec![(0, 0); size],
             seen: vec![0.0; states],
             noisy: vec![0.0; self.dataset.state_size()],
+            gathered: Default::default(),
             columns: widths.map(|width| vec![0.0; size * width]).collect(),
         }
     }
@@ -141,8 +149,40 @@ impl<'d> Sampler<'d> {
                 *row = self.draw(rows, start, other, stream.block(step, place as u32));
             }
         }
+        if self.dataset.is_divided() {
+            self.gather(batch)?;
+        }
         let mut columns = self.layout.columns.iter().enumerate();
         columns.try_for_each(|(at, &column)| self.fill_column(batch, at, column, seed, step))
+    }
+
+    /// Brings the rows that columns are filled from here: all processes draw the same.
+    fn gather(&self, batch: &mut Batch) -> Result<()> {
+        let Batch { rows, gathered: [states, actions], .. } = batch;
+        [&mut *states, &mut *actions].into_iter().for_each(|gathered| gathered.rows.clear());
+        for column in &self.layout.columns {
+            let (of_states, of_actions) = column.sources();
+            of_states.iter().for_each(|choice| states.rows.extend(&rows[choice.0]));
+            of_actions.iter().for_each(|choice| actions.rows.extend(&rows[choice.0]));
+        }
+        states.fill(self.dataset, StoredArray::States)?;
+        actions.fill(self.dataset, StoredArray::Actions)
+    }
+
+    /// One state of the batch.
+    fn state<'a>(&'a self, gathered: &'a [GatheredRows; 2], row: u32) -> Result<Cow<'a, [f32]>> {
+        match self.dataset.is_divided() {
+            true => Ok(Cow::Borrowed(gathered[0].row(row, self.dataset.state_size()))),
+            false => self.dataset.read_state(row as usize),
+        }
+    }
+
+    /// One action of the batch.
+    fn action<'a>(&'a self, gathered: &'a [GatheredRows; 2], row: u32) -> Result<Cow<'a, [f32]>> {
+        match self.dataset.is_divided() {
+            true => Ok(Cow::Borrowed(gathered[1].row(row, self.dataset.action_size()))),
+            false => self.dataset.read_action(row as usize),
+        }
     }
 
     /// The row of a choice, given the start and the goal that the choice refers to, if any.
@@ -215,12 +255,12 @@ impl<'d> Sampler<'d> {
         seed: u64,
         step: u64,
     ) -> Result<()> {
-        let values = &mut batch.columns[at];
+        let (values, gathered) = (&mut batch.columns[at], &batch.gathered);
         match column {
             Column::State(choice) => {
                 let size = self.normalization.width();
                 for (target, &row) in values.chunks_exact_mut(size).zip(&batch.rows[choice.0]) {
-                    self.normalization.apply(&self.dataset.read_state(row as usize)?, target);
+                    self.normalization.apply(&self.state(gathered, row)?, target);
                 }
             }
             Column::Noisy(choice, deviation) => {
@@ -229,7 +269,7 @@ impl<'d> Sampler<'d> {
                 let blocks = batch.noisy.len().div_ceil(4) as u32;
                 let rows = values.chunks_exact_mut(size).zip(&batch.rows[choice.0]);
                 for (place, (target, &row)) in rows.enumerate() {
-                    batch.noisy.copy_from_slice(&self.dataset.read_state(row as usize)?);
+                    batch.noisy.copy_from_slice(&self.state(gathered, row)?);
                     for (block, four) in batch.noisy.chunks_mut(4).enumerate() {
                         let index = place as u32 * blocks + block as u32;
                         let noise = four_normals(stream.block(step, index));
@@ -240,8 +280,7 @@ impl<'d> Sampler<'d> {
             }
             Column::Goal(choice, width) => {
                 for (target, &row) in values.chunks_exact_mut(width).zip(&batch.rows[choice.0]) {
-                    self.normalization
-                        .apply(&self.dataset.read_state(row as usize)?, &mut batch.seen);
+                    self.normalization.apply(&self.state(gathered, row)?, &mut batch.seen);
                     let goal = self.normalization.of_goal(&batch.seen);
                     target.iter_mut().zip(goal).for_each(|(target, value)| *target = value);
                 }
@@ -249,14 +288,14 @@ impl<'d> Sampler<'d> {
             Column::Action(choice) => {
                 let size = self.dataset.action_size();
                 for (target, &row) in values.chunks_exact_mut(size).zip(&batch.rows[choice.0]) {
-                    target.copy_from_slice(&self.dataset.read_action(row as usize)?);
+                    target.copy_from_slice(&self.action(gathered, row)?);
                 }
             }
             Column::RolledAction(choice) => {
                 let size = self.dataset.action_size();
                 for (place, target) in values.chunks_exact_mut(size).enumerate() {
                     let row = batch.rows[choice.0][(place + 1) % batch.size];
-                    target.copy_from_slice(&self.dataset.read_action(row as usize)?);
+                    target.copy_from_slice(&self.action(gathered, row)?);
                 }
             }
             Column::PermutedAction(choice, _) => {
@@ -268,7 +307,7 @@ impl<'d> Sampler<'d> {
                 let size = self.dataset.action_size();
                 for (target, &(_, from)) in values.chunks_exact_mut(size).zip(&batch.order) {
                     let row = batch.rows[choice.0][from as usize];
-                    target.copy_from_slice(&self.dataset.read_action(row as usize)?);
+                    target.copy_from_slice(&self.action(gathered, row)?);
                 }
             }
             Column::Gap(choice) => {
@@ -287,7 +326,7 @@ impl<'d> Sampler<'d> {
                 let rows = batch.rows[from.0].iter().zip(&batch.rows[goal.0]);
                 for (target, (&from, &goal)) in values.iter_mut().zip(rows) {
                     let near = match radius {
-                        Some(radius) => self.within(from, goal, radius)?,
+                        Some(radius) => self.within(gathered, (from, goal), radius)?,
                         None => false,
                     };
                     *target = if from == goal || near { 1.0 } else { 0.0 };
@@ -307,9 +346,13 @@ impl<'d> Sampler<'d> {
 
 impl Sampler<'_> {
     /// Whether two recorded states are at most `radius` apart, in raw coordinates.
-    fn within(&self, one: u32, other: u32, radius: f32) -> Result<bool> {
-        let one = self.dataset.read_state(one as usize)?;
-        let other = self.dataset.read_state(other as usize)?;
+    fn within(
+        &self,
+        gathered: &[GatheredRows; 2],
+        (one, other): (u32, u32),
+        radius: f32,
+    ) -> Result<bool> {
+        let (one, other) = (self.state(gathered, one)?, self.state(gathered, other)?);
         let pairs = one.iter().zip(&*other);
         Ok(pairs.map(|(a, b)| (a - b) * (a - b)).sum::<f32>() <= radius * radius)
     }

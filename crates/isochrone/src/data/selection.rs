@@ -43,36 +43,50 @@ impl Dataset {
         order.into_iter().map(|(_, index)| index).collect()
     }
 
-    /// The dataset of the trajectories `chosen`.
-    fn select(&self, chosen: &[usize]) -> Self {
+    /// The dataset of the trajectories `chosen`, which are in order.
+    pub(super) fn select(&self, chosen: &[usize]) -> Self {
         let lengths: Vec<usize> =
             chosen.iter().map(|&index| self.trajectory(index).len()).collect();
+        let held = self.own_trajectories();
+        let own: Vec<usize> = chosen.iter().copied().filter(|index| held.contains(index)).collect();
         let store = match &self.store {
             Store::Memory(numbers) => {
                 let rows = |values: &[f32], size: usize| {
                     let of = |&index: &usize| {
                         let rows = self.trajectory(index);
-                        &values[rows.start * size..rows.end * size]
+                        &values[self.place(rows.start) * size..][..rows.len() * size]
                     };
-                    chosen.iter().map(of).collect::<Vec<_>>().concat()
+                    own.iter().map(of).collect::<Vec<_>>().concat()
                 };
                 let states = rows(&numbers.states, self.state_size);
                 let actions = rows(&numbers.actions, self.action_size);
                 Store::Memory(Arc::new(Numbers { states, actions }))
             }
-            Store::Disk(disk) => Store::Disk(disk.select(chosen)),
+            Store::Disk(disk) => {
+                let own: Vec<usize> = own.iter().map(|index| index - held.start).collect();
+                Store::Disk(disk.select(&own))
+            }
         };
+        let division = self.division.as_ref().map(|division| {
+            let place =
+                |(&index, &length): (&usize, &usize)| (self.trajectory(index).start, length);
+            division.select(chosen.iter().zip(&lengths).map(place))
+        });
         let (rows, first_rows) = (lengths.iter().sum(), first_rows(&lengths));
-        Self { rows, first_rows, store, ..self.clone() }
+        Self { rows, first_rows, store, division, ..self.clone() }
     }
 
     /// The same data in memory. Data on disk are replaced by as many whole trajectories, drawn at
-    /// random, as memory allows, or by the beginning of a single one that is too long.
+    /// random, as memory allows, or by the beginning of a single one that is too long. Data that
+    /// processes [divide](Self::is_divided) stay divided.
     ///
     /// # Errors
     /// The file can no longer be read.
     pub fn in_memory(&self) -> Result<Cow<'_, Self>> {
         let Store::Disk(disk) = &self.store else { return Ok(Cow::Borrowed(self)) };
+        if self.is_divided() {
+            return Ok(Cow::Borrowed(self));
+        }
         let row_bytes = 4 * (self.state_size + self.action_size) as u64;
         let most = usize::try_from(disk.memory / 2 / row_bytes).unwrap_or(usize::MAX).max(2);
         let (mut chosen, mut rows) = (Vec::new(), 0);
@@ -87,17 +101,22 @@ impl Dataset {
         let mut sample = self.select(&chosen);
         // A single trajectory that is too long is cut.
         sample.rows = sample.rows.min(most);
+        sample.copied().map(Cow::Owned)
+    }
+
+    /// The same rows, copied to memory.
+    pub(super) fn copied(self) -> Result<Self> {
         let (mut states, mut actions) = (Vec::new(), Vec::new());
-        sample.each_states(|numbers| {
+        self.each_states(|numbers| {
             states.extend_from_slice(numbers);
             Ok(())
         })?;
-        sample.each_actions(|numbers| {
+        self.each_actions(|numbers| {
             actions.extend_from_slice(numbers);
             Ok(())
         })?;
         let store = Store::Memory(Arc::new(Numbers { states, actions }));
-        Ok(Cow::Owned(Self { store, ..sample }))
+        Ok(Self { store, ..self })
     }
 }
 

@@ -138,7 +138,7 @@ impl From<&Threads> for Hardware {
 
 /// An executor with the batch it reads.
 pub(crate) enum Engine {
-    Cpu(Box<Executor<f32>>, Batch),
+    Cpu(Box<Executor<f32>>, Box<Batch>),
     Cuda(Replica<CudaExecutor>, Arc<Program<f32>>),
 }
 
@@ -182,7 +182,7 @@ impl Engine {
         let batch = training.batch(program.batch_size());
         let (threads, collective) = (hardware.threads.clone(), hardware.collective.clone());
         let executor = Executor::among(program, threads, seed, collective);
-        Ok((Self::Cpu(Box::new(executor), batch), note))
+        Ok((Self::Cpu(Box::new(executor), Box::new(batch)), note))
     }
 
     pub fn program(&self) -> &Program<f32> {

@@ -135,10 +135,10 @@ fn compare(
     if pairs.is_empty() {
         return Ok(None);
     }
-    let states = |row: fn(&Pair) -> usize| -> Vec<f32> {
-        pairs.iter().flat_map(|pair| dataset.state(row(pair)).iter().copied()).collect()
+    let states = |row: fn(&Pair) -> usize| {
+        dataset.gather_states(&pairs.iter().map(|pair| row(pair) as u32).collect::<Vec<_>>())
     };
-    let learned = steps(&states(|pair| pair.from), &states(|pair| pair.to))?;
+    let learned = steps(&states(|pair| pair.from)?, &states(|pair| pair.to)?)?;
     let learned: Vec<f64> = learned.into_iter().map(f64::from).collect();
     all_finite(learned.iter().copied())?;
     let elapsed: Vec<f64> = pairs.iter().map(|pair| (pair.to - pair.from) as f64).collect();

@@ -24,7 +24,7 @@ pub use elapsed::{
     AgainstElapsed, Band, Trajectories, Verdict, against_elapsed, against_remaining,
 };
 pub use protocol::{LAST, OverTraining};
-pub use runaway::check_distance;
+pub use runaway::TypicalPairs;
 pub use statistics::{
     Line, MonotoneMap, OverSeeds, RESAMPLES, bootstrap, interquartile_mean, spearman,
 };

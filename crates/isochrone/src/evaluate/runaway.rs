@@ -19,33 +19,49 @@ const HORIZONS: f64 = 100.0;
 /// What the number is called where it is reported.
 const METRIC: &str = "distance/median_steps";
 
-/// Refuses the distance of `model` after `step` updates if it has run away; a model without a
-/// distance passes.
-///
-/// # Errors
-/// [`Error::Diverged`] with the median distance of random pairs in steps; data that stay in a file
-/// can no longer be read.
-pub fn check_distance(model: &Model, dataset: &Dataset, step: u64, seed: u64) -> Result<()> {
-    if !model.has_distance() {
-        return Ok(());
-    }
-    let stream = Stream::new(seed, Purpose::TYPICAL_PAIRS);
-    let (mut from, mut to) = (Vec::new(), Vec::new());
-    for index in 0..PAIRS {
-        let mut draws = stream.draws(0, index);
-        for side in [&mut from, &mut to] {
-            let row = draws.below(dataset.rows() as u32) as usize;
-            side.extend_from_slice(&dataset.read_state(row)?);
+/// Random pairs of recorded states, whose median distance tells whether a distance has run away.
+pub struct TypicalPairs {
+    from: Vec<f32>,
+    to: Vec<f32>,
+    /// Rows of the longest trajectory.
+    longest: usize,
+}
+
+impl TypicalPairs {
+    /// Pairs of `dataset`.
+    ///
+    /// # Errors
+    /// Data that stay in a file can no longer be read.
+    pub fn of(dataset: &Dataset, seed: u64) -> Result<Self> {
+        let stream = Stream::new(seed, Purpose::TYPICAL_PAIRS);
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        for index in 0..PAIRS {
+            let mut draws = stream.draws(0, index);
+            for side in [&mut from, &mut to] {
+                side.push(draws.below(dataset.rows() as u32));
+            }
         }
+        let longest = dataset.lengths().max().unwrap_or(0);
+        Ok(Self { from: dataset.gather_states(&from)?, to: dataset.gather_states(&to)?, longest })
     }
-    let steps = model.steps(&from, &to)?;
-    let value = median(steps.iter().map(|&steps| f64::from(steps.abs())).collect());
-    let value = value.unwrap_or(0.0);
-    let longest = dataset.lengths().max().unwrap_or(0);
-    if value <= most(longest, model.shape().discount) {
-        return Ok(());
+
+    /// Refuses the distance of `model` after `step` updates if it has run away; a model without a
+    /// distance passes.
+    ///
+    /// # Errors
+    /// [`Error::Diverged`] with the median distance of the pairs in steps.
+    pub fn check(&self, model: &Model, step: u64) -> Result<()> {
+        if !model.has_distance() {
+            return Ok(());
+        }
+        let steps = model.steps(&self.from, &self.to)?;
+        let value = median(steps.iter().map(|&steps| f64::from(steps.abs())).collect());
+        let value = value.unwrap_or(0.0);
+        if value <= most(self.longest, model.shape().discount) {
+            return Ok(());
+        }
+        Err(Error::Diverged { step, metric: METRIC.into(), value })
     }
-    Err(Error::Diverged { step, metric: METRIC.into(), value })
 }
 
 /// The most steps that are believed of a typical pair, where the longest trajectory has so many rows.

@@ -1,13 +1,14 @@
 //! Advantage-weighted regression: minimize −mean sg(w) log π(a | s, g), w = min(exp(β A), 100).
 //!
 //! A = d(s, π(s, g), g) − d(s, a, g) is positive where the data's action is nearer; with the baseline
-//! `data` the first term is the mean over recorded actions of other rows. On a critic of states
+//! `data` the first term is the mean over recorded actions of other rows, with `value` a learned value
+//! of the state. On a critic of states
 //! A = d(s, g) − d(s', g), s' the recorded successor.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Critique, PolicyColumns};
-use crate::data::sampler::{Column, GoalMix, Layout, Rows};
+use crate::data::sampler::{Column, GoalMix, Layout, Rows, RowsId};
 use crate::engine::{Program, Scalar, Value};
 use crate::nn::Policy;
 use crate::ops::{AdvantageWeights, Standardize};
@@ -38,6 +39,8 @@ pub enum Baseline {
     Policy,
     /// The mean over four recorded actions of other rows: the weights stand still with the critic.
     Data,
+    /// The learner's own value of the state, where it learns one: `gciql`, and `crl` with `value = true`.
+    Value,
 }
 
 /// Recorded actions that [`Baseline::Data`] is the mean over.
@@ -76,10 +79,9 @@ impl Awr {
             }
             None => {
                 let taken = critique.after(program, state, action, goals)?;
-                let after = |program: &mut Program<T>, action: Value| {
-                    critique.after(program, state, action, goals)
-                };
-                (self.baseline(program, (policy, statistics), after)?, taken)
+                let acting = |program: &mut Program<T>| policy.action(program, statistics).stop();
+                let baseline = self.baseline(program, critique, (state, goals), acting)?;
+                (baseline, taken)
             }
         };
         let weights = AdvantageWeights {
@@ -90,17 +92,18 @@ impl Awr {
         Some(program.advantage_regression(log_likelihood, baseline, taken, weights))
     }
 
-    /// The distance `after` an action that the recorded one is compared with.
+    /// The distance that the recorded action's is compared with; `acting` is what the policy does.
     fn baseline<T: Scalar>(
         &self,
         program: &mut Program<T>,
-        (policy, statistics): (&Policy, Value),
-        after: impl Fn(&mut Program<T>, Value) -> Option<Value>,
+        critique: &impl Critique,
+        (state, goals): (Value, RowsId),
+        acting: impl Fn(&mut Program<T>) -> Value,
     ) -> Option<Value> {
         match self.baseline {
             Baseline::Policy => {
-                let acted = policy.action(program, statistics).stop();
-                after(program, acted)
+                let acted = acting(program);
+                critique.after(program, state, acted, goals)
             }
             Baseline::Data => {
                 let share = 1.0 / f64::from(OTHERS);
@@ -108,11 +111,12 @@ impl Awr {
                     .map(|copy| {
                         let other = Column::PermutedAction(Layout::START, copy);
                         let other = program.column(other);
-                        Some((share, after(program, other)?))
+                        Some((share, critique.after(program, state, other, goals)?))
                     })
                     .collect();
                 Some(program.weighted_sum(&others?))
             }
+            Baseline::Value => critique.value(program, state, goals),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::data::sampler::RowsId;
 use crate::engine::{Program, Scalar, Value};
+use crate::ops::Extremum;
 
 /// A critic that a policy can be taken from: distances, or anything that falls as a goal comes near.
 ///
@@ -29,6 +30,51 @@ pub trait Critique {
     ) -> Option<Value> {
         None
     }
+
+    /// From each state to the goal of its row, whatever is done there: what recorded actions are
+    /// compared with by [`Baseline::Value`](super::Baseline::Value); `None` if nothing learns it.
+    fn value<T: Scalar>(
+        &self,
+        _program: &mut Program<T>,
+        _state: Value,
+        _goal: RowsId,
+    ) -> Option<Value> {
+        None
+    }
+}
+
+/// Several critics, of which the one that says farthest is believed.
+pub struct Farthest<'a, C>(pub &'a [C]);
+
+impl<C: Critique> Critique for Farthest<'_, C> {
+    fn after<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        action: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        farthest(self.0, program, |critic, program| critic.after(program, state, action, goal))
+    }
+
+    fn from<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        state: Value,
+        goal: RowsId,
+    ) -> Option<Value> {
+        farthest(self.0, program, |critic, program| critic.from(program, state, goal))
+    }
+}
+
+/// The largest of what all critics answer, row by row; `None` if they cannot.
+fn farthest<C, T: Scalar>(
+    critics: &[C],
+    program: &mut Program<T>,
+    ask: impl Fn(&C, &mut Program<T>) -> Option<Value>,
+) -> Option<Value> {
+    let answers: Option<Vec<Value>> = critics.iter().map(|critic| ask(critic, program)).collect();
+    Some(program.extremum_of(Extremum::Largest, &answers?))
 }
 
 /// What a policy learns from.

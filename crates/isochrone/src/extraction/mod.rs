@@ -13,6 +13,7 @@
 //! | critic | answers | AWR's advantage | DDPG+BC descends |
 //! |---|---|---|---|
 //! | of states and actions | `after` | d(s, â, g) − d(s, a, g) | d(s, â, g) |
+//! | the same, with a value | `after`, `value` | by choice d(s, g) − d(s, a, g) | d(s, â, g) |
 //! | of states | `from` | d(s, g) − d(s', g) | refused |
 //! | of states, with a model f of actions | both | d(s, g) − d(s', g) | d(f(s, â), g) |
 
@@ -23,7 +24,7 @@ mod ddpg_bc;
 use serde::{Deserialize, Serialize};
 
 pub use awr::{Awr, Baseline};
-pub use critique::Critique;
+pub use critique::{Critique, Farthest};
 pub use ddpg_bc::DdpgBc;
 
 use critique::PolicyColumns;
@@ -133,11 +134,12 @@ impl Extraction {
     }
 
     /// Checks that the choice fits the data and the critic, which `follows_actions` where it answers
-    /// [`Critique::after`].
+    /// [`Critique::after`] and `has_value` where it answers [`Critique::value`].
     ///
     /// # Errors
-    /// A policy without actions, DDPG+BC on a critic that cannot follow them, shares of goals outside 0 to 1.
-    pub fn check(&self, action_size: usize, follows_actions: bool) -> Result<()> {
+    /// A policy without actions, DDPG+BC on a critic that cannot follow them, a baseline that is not
+    /// learned, shares of goals outside 0 to 1.
+    pub fn check(&self, action_size: usize, follows_actions: bool, has_value: bool) -> Result<()> {
         let (key, weight) = match self {
             Self::Awr(awr) => ("inverse_temperature", awr.inverse_temperature),
             Self::DdpgBc(ddpg) => ("cloning_weight", ddpg.cloning_weight),
@@ -152,6 +154,12 @@ impl Extraction {
                 "extraction `ddpg-bc` needs a distance from state and action",
             )
             .hint("use `awr`, or a critic of states and actions"));
+        }
+        if !has_value && matches!(self, Self::Awr(Awr { baseline: Baseline::Value, .. })) {
+            return Err(Error::input(
+                "`algorithm.extraction.baseline` is `value`, but this learner has no value",
+            )
+            .hint("`gciql` has one, `crl` with `algorithm.value = true`"));
         }
         if !(weight >= 0.0 && weight.is_finite()) {
             return Err(Error::input(format!(
@@ -229,5 +237,14 @@ mod tests {
             assert_eq!(asked("ddpg-bc", critic.0, critic.1), ddpg_bc, "{critic:?}");
             assert_eq!(asked("none", critic.0, critic.1), (0, 0, false), "{critic:?}");
         }
+    }
+
+    #[test]
+    fn a_value_that_nothing_learns_is_no_baseline() {
+        let awr = Awr { baseline: Baseline::Value, ..Awr::default() };
+        let extraction = Extraction::Awr(awr);
+        assert!(extraction.check(2, true, true).is_ok());
+        let error = extraction.check(2, true, false).unwrap_err().to_string();
+        assert!(error.contains("`algorithm.extraction.baseline` is `value`"), "{error}");
     }
 }

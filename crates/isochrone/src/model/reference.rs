@@ -1,5 +1,6 @@
 //! How far a state is from the data, measured against a sample of data states.
 
+use super::shape::STORED_ACTIONS;
 use crate::data::{Dataset, Normalization};
 use crate::engine::wide_kernel;
 use crate::error::Result;
@@ -9,6 +10,33 @@ use crate::random::{Purpose, Stream, below};
 const REFERENCE_ROWS: usize = 1024;
 /// Data states that set the scale of "far".
 const PROBES: usize = 256;
+
+/// What a model keeps of the data that it learned from.
+#[derive(Debug, Clone)]
+pub struct DataSample {
+    pub(super) state_size: usize,
+    pub(super) action_size: usize,
+    pub(super) actions: Vec<f32>,
+    pub(super) reference: ReferenceStates,
+}
+
+impl DataSample {
+    /// Samples `dataset`.
+    ///
+    /// # Errors
+    /// Data that stay in a file can no longer be read.
+    pub fn of(dataset: &Dataset, seed: u64) -> Result<Self> {
+        let stream = Stream::new(seed, Purpose::ACTIONS);
+        let row = |index| below(stream.block(0, index)[0], dataset.rows() as u32);
+        let rows: Vec<u32> = (0..STORED_ACTIONS as u32).map(row).collect();
+        Ok(Self {
+            state_size: dataset.state_size(),
+            action_size: dataset.action_size(),
+            actions: dataset.gather_actions(&rows)?,
+            reference: ReferenceStates::of(dataset, seed)?,
+        })
+    }
+}
 
 /// Data states, standardized, and how far apart they typically are.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,19 +52,17 @@ impl ReferenceStates {
         let scaling = dataset.standard()?;
         let stream = Stream::new(seed, Purpose::REFERENCE);
         let size = dataset.state_size();
-        let row = |step: u64, index: usize| {
-            below(stream.block(step, index as u32)[0], dataset.rows() as u32) as usize
+        let drawn = |step: u64, count: usize| -> Result<Vec<f32>> {
+            let row = |index| below(stream.block(step, index)[0], dataset.rows() as u32);
+            dataset.gather_states(&(0..count as u32).map(row).collect::<Vec<_>>())
         };
-        let mut states = vec![0.0; size * REFERENCE_ROWS.min(dataset.rows())];
-        for (index, target) in states.chunks_exact_mut(size).enumerate() {
-            scaling.apply(&dataset.read_state(row(0, index))?, target);
+        let recorded = drawn(0, REFERENCE_ROWS.min(dataset.rows()))?;
+        let mut states = vec![0.0; recorded.len()];
+        for (state, target) in recorded.chunks_exact(size).zip(states.chunks_exact_mut(size)) {
+            scaling.apply(state, target);
         }
         let mut reference = Self { scaling, states, spacing: 1.0 };
-        let mut probes = Vec::with_capacity(PROBES * size);
-        for index in 0..PROBES {
-            probes.extend_from_slice(&dataset.read_state(row(1, index))?);
-        }
-        let mut distances = reference.novelty(&probes);
+        let mut distances = reference.novelty(&drawn(1, PROBES)?);
         distances.sort_by(f32::total_cmp);
         reference.spacing = distances[PROBES * 99 / 100].max(1e-6);
         Ok(reference)

@@ -12,8 +12,8 @@ pub use actor::{Actor, ActorShape};
 pub use head::{Head, HeadShape};
 pub use measure::{
     Embedding, Encoded, EncodedShape, Gather, Latents, Measure, MeasureShape, Paired, PairedShape,
-    Pairs, Reading, Scored, ScoredShape, Stepped, SteppedShape, Valued, ValuedShape, View,
-    check_discount,
+    Pairs, Projector, Reading, Scored, ScoredShape, Stepped, SteppedShape, Valued, ValuedShape,
+    View, check_discount,
 };
 pub use mlp::{Initialization, Mlp, Network};
 pub use policy::{Law, Policy, PolicyShape};

@@ -16,11 +16,15 @@ pub struct PolicyShape {
     pub network: Network,
     /// The law of the action.
     pub law: Law,
+    /// The weights of the last layer begin as this share of the usual, so that first actions are small:
+    /// 0.01 if left out, 0.1 in OGBench's networks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_scale: Option<f64>,
 }
 
 impl Default for PolicyShape {
     fn default() -> Self {
-        Self { network: Network::default(), law: Law::Auto }
+        Self { network: Network::default(), law: Law::Auto, last_scale: None }
     }
 }
 
@@ -31,6 +35,14 @@ impl PolicyShape {
     /// Names the key of a layer without width, or of a deviation that is none.
     pub fn check(&self, key: &str) -> Result<()> {
         self.network.check(&format!("{key}.network"))?;
+        if let Some(scale) = self.last_scale
+            && !(scale > 0.0 && scale.is_finite())
+        {
+            return Err(Error::input(format!(
+                "`{key}.last_scale` is `{scale}`, expected a positive number"
+            ))
+            .hint("leave it out for 0.01"));
+        }
         match self.law {
             Law::Constant { deviation } if !(deviation > 0.0 && deviation.is_finite()) => {
                 Err(Error::input(format!(
@@ -106,7 +118,8 @@ impl Policy {
     ) -> Self {
         let law = if shape.law == Law::Auto { USUAL } else { shape.law };
         let outputs = if law == Law::Tanh { 2 * action_size } else { action_size };
-        let network = Mlp::new(parameters, arena, &shape.network, (inputs, outputs), LAST_SCALE);
+        let last_scale = shape.last_scale.unwrap_or(LAST_SCALE);
+        let network = Mlp::new(parameters, arena, &shape.network, (inputs, outputs), last_scale);
         Self { network, law, action_size }
     }
 

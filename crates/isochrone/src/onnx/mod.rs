@@ -149,6 +149,10 @@ impl<'a> DistanceWriter<'_, 'a> {
             MeasureShape::Stepped(shape) => self.stepped(shape),
             MeasureShape::Scored(shape) => self.scored(shape),
             MeasureShape::Valued(shape) => self.valued(shape),
+            MeasureShape::Several { members, of } => {
+                let each: Vec<TensorName> = (0..*members).map(|_| self.form(of)).collect();
+                self.mean(&each, 1.0)
+            }
         }
     }
 
@@ -204,9 +208,25 @@ impl<'a> DistanceWriter<'_, 'a> {
 
     fn stepped(&mut self, shape: &SteppedShape) -> TensorName {
         let state = self.sizes.0;
-        let network = self.layers(&shape.network, (state, shape.head.latent()));
+        let width = shape.head.latent();
+        let latent = shape.projector.as_ref().map_or(width, |projector| projector.latent);
+        let network = self.layers(&shape.network, (state, latent));
+        let projector = shape
+            .projector
+            .as_ref()
+            .map(|projector| self.layers(&projector.network, (latent, width)));
         let head = HeadNode::new(&mut self.numbers, shape.head);
-        let [from, to] = self.ends.map(|end| network.apply(self.graph, &[Part::Rows(end, state)]));
+        if let Some(dynamics) = &shape.dynamics {
+            // Latent dynamics are not asked between states.
+            self.layers(dynamics, (latent + self.sizes.1, latent));
+        }
+        let [from, to] = self.ends.map(|end| {
+            let encoded = network.apply(self.graph, &[Part::Rows(end, state)]);
+            match &projector {
+                Some(projector) => projector.apply(self.graph, &[Part::Rows(&encoded, latent)]),
+                None => encoded,
+            }
+        });
         let units = head.apply(self.graph, &from, &to);
         self.graph.scaled(&units, shape.nats as f32)
     }

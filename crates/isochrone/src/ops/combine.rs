@@ -111,8 +111,11 @@ impl Kernels for Combine {
 }
 
 impl<T: Scalar> Program<T> {
-    /// The sum of single numbers, each with its weight.
+    /// The sum of single numbers, each with its weight; a single one of weight 1 is itself.
     pub fn combine(&mut self, terms: &[Term]) -> Value {
+        if let [Term { constant: 1.0, factor: None, of }] = *terms {
+            return of;
+        }
         let mut inputs: Vec<Value> = terms.iter().map(|term| term.of).collect();
         let mut weights = Vec::new();
         for term in terms {

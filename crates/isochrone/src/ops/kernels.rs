@@ -174,11 +174,12 @@ impl Bench {
         let form = Bootstrap { discount: 0.9, held: true };
         let target = self.program.bootstrap(form, one, reached);
         let sphere = self.program.sphere(from);
+        let tempered = self.program.tempered(sphere, self.mix);
         let sum = self.program.weighted_sum(&[(1.0, one), (0.5, other), (2.0, one)]);
         let least = self.program.extremum(Extremum::Least, sum, other);
         let losses = [
             backup,
-            sphere,
+            tempered,
             least,
             self.program.expectile(one, target, other, 0.9),
             self.program.squared_error(other, target),

@@ -43,6 +43,7 @@ mod sphere;
 mod squared_hinge;
 mod tanh_gaussian;
 mod targets;
+mod tempered;
 mod weighted_sum;
 mod wide_norm;
 

@@ -40,5 +40,5 @@ pub use plane::{Ends, PINWHEEL, Plane};
 pub use presets::{known_learners, preset, tuned};
 pub use provenance::Conditions;
 pub use session::{Finished, Observer, Silent, execute};
-pub use source::{RecordedWorld, Source, open_source, prepare, tasks};
+pub use source::{RecordedWorld, Source, open_shared_source, open_source, prepare, tasks};
 pub use tables::{over_training, update_seconds};

@@ -54,9 +54,10 @@ pub struct Plane<'a> {
 }
 
 impl<'a> Plane<'a> {
-    /// The plane of `source`; none unless its states have two values each and are in memory.
+    /// The plane of `source`; none unless its states have two values each and are all in memory.
     pub fn of(source: &'a Source) -> Option<Self> {
-        if source.dataset.state_size() != 2 || source.dataset.stays_in().is_some() {
+        let dataset = &source.dataset;
+        if dataset.state_size() != 2 || dataset.stays_in().is_some() || dataset.is_divided() {
             return None;
         }
         let corridors =

@@ -21,7 +21,7 @@ use crate::collective::Collective;
 use crate::data::Dataset;
 use crate::engine::Hardware;
 use crate::error::{Error, Result};
-use crate::evaluate::{Control, Success, check_distance, success};
+use crate::evaluate::{Control, Success, TypicalPairs, success};
 use crate::extraction::Extraction;
 use crate::ledger::Due;
 use crate::model::Model;
@@ -95,6 +95,7 @@ pub fn execute(
         folder,
         data: source.fingerprint()?,
         tasks: tasks(config, source)?,
+        typical: TypicalPairs::of(&source.dataset, config.seed)?,
         trainer,
         success: None,
         keeps,
@@ -140,7 +141,7 @@ pub(super) fn train_in_memory(
             }
         }
         let model = trainer.model()?;
-        check_distance(&model, &source.dataset, steps, config.seed)?;
+        TypicalPairs::of(&source.dataset, config.seed)?.check(&model, steps)?;
         let success = measure(config, source, &tasks(config, source)?, &model)?;
         Ok(Finished { model, success })
     })
@@ -220,6 +221,8 @@ struct Session<'a> {
     /// The fingerprint of the data.
     data: String,
     tasks: Vec<Task>,
+    /// Where a distance that has run away shows.
+    typical: TypicalPairs,
     trainer: Trainer<'a>,
     success: Option<Success>,
     /// Whether this process reads and writes the folder.
@@ -393,7 +396,7 @@ impl Session<'_> {
     /// is not saved.
     fn save(&self, journal: &Journal) -> Result<()> {
         let (model, step) = (self.trainer.model()?, self.trainer.step());
-        check_distance(&model, &self.source.dataset, step, self.config.seed)?;
+        self.typical.check(&model, step)?;
         // What was learned from other data is not saved under the fingerprint of these.
         let held_out = self.source.held_out.iter();
         held_out.chain([&self.source.dataset]).try_for_each(Dataset::check_unchanged)?;

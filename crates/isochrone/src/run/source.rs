@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
+use crate::collective::Collective;
 use crate::data::{self, Choices, Dataset, Loaded, Memory, Normalization};
 use crate::error::{Error, Result};
 use crate::evaluate::Trajectories;
@@ -123,6 +124,22 @@ pub struct RecordedWorld {
 /// # Errors
 /// The file cannot be read or is not what it must be.
 pub fn open_source(config: &DataConfig) -> Result<Source> {
+    open_among(config, &Collective::default())
+}
+
+/// As [`open_source`], as one of the processes that carry `config` together: each reads and holds a
+/// share of the files' rows. Where something needs all rows, every process has them.
+///
+/// # Errors
+/// As [`open_source`].
+pub fn open_shared_source(config: &RunConfig, collective: &Collective) -> Result<Source> {
+    let DataConfig { recorded_in, even, .. } = &config.data;
+    let needs_all = recorded_in.is_some() || even.is_some() || config.algorithm.teacher().is_some();
+    let alone = Collective::default();
+    open_among(&config.data, if needs_all { &alone } else { collective })
+}
+
+fn open_among(config: &DataConfig, collective: &Collective) -> Result<Source> {
     if let Ok(world) = config.source.parse::<World>() {
         let environment = world.open();
         let Recording { dataset, families, family_names } = match config.episodes {
@@ -149,7 +166,7 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
             ),
         ));
     }
-    let (dataset, mut notes, beside) = load(config, path)?;
+    let (dataset, mut notes, beside) = load(config, path, collective)?;
     let beside = beside.filter(|_| config.validation > 0.0);
     let held_out = match (config.held_out.as_deref(), beside) {
         (Some("none"), _) | (None, None) => None,
@@ -159,20 +176,26 @@ pub fn open_source(config: &DataConfig) -> Result<Source> {
             Some(path)
         }
     };
-    let held_out = held_out.map(|path| load_held_out(config, &path, &dataset)).transpose()?;
+    let held_out =
+        held_out.map(|path| load_held_out(config, &path, &dataset, collective)).transpose()?;
     let world = config.recorded_in.map(|world| recorded_in(world, &dataset, path)).transpose()?;
     Ok(Source { dataset, world, held_out, notes })
 }
 
 /// Trajectories of a file, what is to be said of them, and the held-out ones that lie beside it.
-fn load(config: &DataConfig, path: &Path) -> Result<(Dataset, Vec<String>, Option<PathBuf>)> {
+fn load(
+    config: &DataConfig,
+    path: &Path,
+    collective: &Collective,
+) -> Result<(Dataset, Vec<String>, Option<PathBuf>)> {
     let memory = config.memory.map_or_else(Memory::usual, Memory::of_data);
     if memory.0 == 0 {
         return Err(Error::memory("no memory is left for the data")
             .in_file(path)
             .hint("raise `--max-memory`, or free some"));
     }
-    let Loaded { dataset, notes, held_out, .. } = data::load(path, &Choices::default(), memory)?;
+    let loaded = data::load_among(path, &Choices::default(), memory, collective)?;
+    let Loaded { dataset, notes, held_out, .. } = loaded;
     let dataset = match config.actions {
         ActionKind::Auto => dataset,
         ActionKind::OneHot => dataset.declared_one_hot().map_err(|error| error.in_file(path))?,
@@ -181,8 +204,13 @@ fn load(config: &DataConfig, path: &Path) -> Result<(Dataset, Vec<String>, Optio
 }
 
 /// Held-out trajectories, whose states and actions must be like those of `dataset`.
-fn load_held_out(config: &DataConfig, path: &Path, dataset: &Dataset) -> Result<Dataset> {
-    let (held_out, ..) = load(config, path)?;
+fn load_held_out(
+    config: &DataConfig,
+    path: &Path,
+    dataset: &Dataset,
+    collective: &Collective,
+) -> Result<Dataset> {
+    let (held_out, ..) = load(config, path, collective)?;
     let sizes = |data: &Dataset| (data.state_size(), data.action_size());
     let (found, expected) = (sizes(&held_out), sizes(dataset));
     if found != expected || held_out.choices() != dataset.choices() {

@@ -1,9 +1,15 @@
 //! Several processes carry one run: here they are threads.
 
+mod turned;
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
 use super::*;
 use crate::algorithms::cmd1;
 use crate::collective::threads::ranks;
-use crate::data::Scaling;
+use crate::data::{self, Choices, Memory, Scaling, npz};
 use crate::engine::Threads;
 use crate::nn::HeadShape;
 
@@ -26,16 +32,27 @@ fn settings(shards: usize) -> TrainConfig {
     TrainConfig { steps: 8, batch_size: 48, shards: Some(shards), ..TrainConfig::default() }
 }
 
-/// Updates of a run up to `until`, beginning with what another had come to; what it is then.
+/// Updates of a run up to `until`, beginning with what another had reached; what it is then.
 fn updated(
+    algorithm: (&Config, usize),
+    collective: &Collective,
+    from: Option<&Snapshot>,
+    until: u64,
+) -> (Vec<f64>, Snapshot) {
+    updated_on(&data(), algorithm, collective, from, until)
+}
+
+/// As [`updated`], on these data.
+fn updated_on(
+    data: &Prepared,
     (algorithm, shards): (&Config, usize),
     collective: &Collective,
     from: Option<&Snapshot>,
     until: u64,
 ) -> (Vec<f64>, Snapshot) {
-    let (data, collective) = (data(), collective.clone());
+    let collective = collective.clone();
     let hardware = Hardware { collective: collective.clone(), ..Threads::default().into() };
-    let mut trainer = Trainer::new(algorithm, &settings(shards), &data, 0.95, 3, hardware).unwrap();
+    let mut trainer = Trainer::new(algorithm, &settings(shards), data, 0.95, 3, hardware).unwrap();
     // Rank 0 alone has read the folder.
     if let Some(snapshot) = from.filter(|_| collective.rank() == 0) {
         trainer.restore(snapshot).unwrap();
@@ -93,13 +110,44 @@ fn bytes_do_not_depend_on_the_number_of_processes() {
 }
 
 #[test]
-fn a_run_goes_on_with_another_number_of_processes() {
+fn a_run_resumes_with_another_number_of_processes() {
     for name in ["cmd1", "cmd2"] {
         let learner = (&Config::named(name).unwrap(), SHARDS);
         let whole = bits(&updated(learner, &Collective::default(), None, 6));
         let (_, half) = ranks(4, |collective| updated(learner, &collective, None, 3)).remove(0);
         let found = ranks(2, |collective| updated(learner, &collective, Some(&half), 6));
         assert!(found.iter().all(|found| bits(found) == whole), "{name}");
+    }
+}
+
+/// The data of a folder, of which every process holds a share.
+fn divided(folder: &Path, collective: &Collective) -> Prepared {
+    let loaded = data::load_among(folder, &Choices::default(), Memory(1 << 20), collective);
+    let (training, validation) = loaded.unwrap().dataset.split(0.25, 1).unwrap();
+    let normalization = Normalization::fit(&training, Scaling::Standard).unwrap();
+    Prepared { training, validation, normalization, radius: Some(0.5) }
+}
+
+#[test]
+fn bytes_do_not_depend_on_which_process_holds_a_row() {
+    let folder = TempDir::new().unwrap();
+    for (at, part) in [data().training, data().validation.unwrap()].iter().enumerate() {
+        npz::write(&folder.path().join(format!("{at}.npz")), part).unwrap();
+    }
+    let learners = learners();
+    // A teacher needs all rows.
+    for (name, learner) in learners.iter().filter(|(_, learner)| learner.teacher().is_none()) {
+        let run = |collective: Collective, from: Option<&Snapshot>, until: u64| {
+            let data = divided(folder.path(), &collective);
+            assert_eq!(data.training.is_divided(), collective.size() > 1);
+            updated_on(&data, (learner, SHARDS), &collective, from, until)
+        };
+        let alone = bits(&run(Collective::default(), None, 4));
+        let (_, half) = ranks(4, |collective| run(collective, None, 2)).remove(0);
+        let found = ranks(2, |collective| run(collective, Some(&half), 4));
+        for (rank, found) in found.iter().enumerate() {
+            assert!(bits(found) == alone, "{name}: rank {rank}");
+        }
     }
 }
 
@@ -123,6 +171,17 @@ fn shards_change_no_loss_and_gradients_by_rounding_alone() {
                 assert!((whole - cut).abs() <= 1e-4 * whole, "{name}: {metric} {whole} {cut}");
             }
         }
+    }
+}
+
+#[test]
+fn gradients_are_gathered_for_an_operation_that_mixes_rows() {
+    let alone = turned::updated(Collective::default());
+    for size in [2, 4] {
+        assert!(
+            ranks(size, turned::updated).into_iter().all(|found| found == alone),
+            "{size} processes"
+        );
     }
 }
 

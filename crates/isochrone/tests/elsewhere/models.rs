@@ -14,7 +14,7 @@ pub const STATE: usize = 3;
 const LENGTHS: [usize; 12] = [15; 12];
 
 /// What differs from a learner's defaults; `discrete` alone asks for discrete actions.
-const VARIANTS: [(&str, &str); 24] = [
+const VARIANTS: [(&str, &str); 27] = [
     ("cmd1", "algorithm.head={kind='mrn',latent=16,components=4}"),
     ("cmd1", "algorithm.head={kind='max',latent=16}"),
     ("cmd1", "algorithm.head={kind='iqe',latent=16,group=4}"),
@@ -37,6 +37,9 @@ const VARIANTS: [(&str, &str); 24] = [
     ("mqe", "algorithm.critics=2 algorithm.network.activation=gelu"),
     ("tmd", "algorithm.critic=state"),
     ("qrl", "algorithm.head={kind='iqe',latent=16,group=4}"),
+    ("qrl", "algorithm.critics=2 algorithm.projector={latent=11,network={hidden=[7]}}"),
+    ("cmd1", "algorithm.critics=2"),
+    ("crl", "algorithm.critics=3"),
     ("crl", "algorithm.critic=state"),
     ("gciql", "algorithm.policy.law.kind=tanh"),
     ("gciql", "discrete"),

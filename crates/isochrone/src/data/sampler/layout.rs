@@ -62,6 +62,22 @@ pub enum Column {
     Reached(RowsId, RowsId, Option<f32>),
 }
 
+impl Column {
+    /// The rows whose states it is filled from, and those whose actions.
+    pub(super) fn sources(&self) -> (Vec<RowsId>, Option<RowsId>) {
+        match *self {
+            Self::State(rows) | Self::Noisy(rows, _) | Self::Goal(rows, _) => (vec![rows], None),
+            Self::Action(rows) | Self::PermutedAction(rows, _) | Self::RolledAction(rows) => {
+                (Vec::new(), Some(rows))
+            }
+            Self::Reached(from, goal, Some(_)) => (vec![from, goal], None),
+            Self::Reached(_, _, None) | Self::Noise(_) | Self::Gap(_) | Self::Lesson(..) => {
+                (Vec::new(), None)
+            }
+        }
+    }
+}
+
 /// The columns of a batch, as an algorithm declares them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {

@@ -6,6 +6,7 @@
 mod encoded;
 mod paired;
 mod scored;
+mod several;
 mod stepped;
 mod valued;
 mod view;
@@ -15,7 +16,8 @@ use serde::{Deserialize, Serialize};
 pub use encoded::{Encoded, EncodedShape};
 pub use paired::{Paired, PairedShape};
 pub use scored::{Scored, ScoredShape};
-pub use stepped::{Stepped, SteppedShape};
+use several::Several;
+pub use stepped::{Projector, Stepped, SteppedShape};
 pub use valued::{Reading, Valued, ValuedShape};
 pub use view::{Embedding, Gather, Latents, Measure, Pairs, View};
 use view::{for_pairs, read};
@@ -37,9 +39,21 @@ pub enum MeasureShape {
     Scored(ScoredShape),
     /// A network over start and goal together.
     Valued(ValuedShape),
+    /// The mean of several distances of one form.
+    Several {
+        /// How many.
+        members: usize,
+        /// Their form: `encoded`, `stepped` or `scored`.
+        of: Box<MeasureShape>,
+    },
 }
 
 impl MeasureShape {
+    /// The mean of several distances of this form; one is itself.
+    pub fn several(self, members: usize) -> Self {
+        if members == 1 { self } else { Self::Several { members, of: Box::new(self) } }
+    }
+
     /// Adds the networks of this form to `arena`, for states and actions of these sizes.
     pub fn build(
         &self,
@@ -53,6 +67,10 @@ impl MeasureShape {
             Self::Stepped(shape) => Box::new(Stepped::new(parameters, arena, shape, sizes)),
             Self::Scored(shape) => Box::new(Scored::new(parameters, (arena, arena), shape, sizes)),
             Self::Valued(shape) => Box::new(Valued::new(parameters, arena, shape, sizes)),
+            Self::Several { members, of } => {
+                let members = (0..*members).map(|_| of.build(parameters, arena, sizes)).collect();
+                Box::new(Several { members })
+            }
         }
     }
 
@@ -76,6 +94,7 @@ impl MeasureShape {
             Self::Stepped(shape) => {
                 check_positive("nats", shape.nats)?;
                 shape.network.check("network")?;
+                shape.projector.iter().try_for_each(Projector::check)?;
                 shape.dynamics.iter().try_for_each(|dynamics| dynamics.check("dynamics"))?;
                 shape.head.check()
             }
@@ -93,6 +112,15 @@ impl MeasureShape {
                 }
                 shape.network.check("network")
             }
+            Self::Several { members, of } => {
+                check_count("members", *members)?;
+                match **of {
+                    Self::Encoded(_) | Self::Stepped(_) | Self::Scored(_) => of.check(),
+                    Self::Paired(_) | Self::Valued(_) | Self::Several { .. } => Err(Error::input(
+                        "`several` are of another form, expected `encoded`, `stepped` or `scored`",
+                    )),
+                }
+            }
         }
     }
 
@@ -104,6 +132,7 @@ impl MeasureShape {
             Self::Stepped(shape) => &shape.network,
             Self::Scored(shape) => &shape.network,
             Self::Valued(shape) => &shape.network,
+            Self::Several { of, .. } => return of.widest(),
         };
         network.hidden.iter().copied().max().unwrap_or(0)
     }
@@ -115,12 +144,17 @@ impl MeasureShape {
             Self::Paired(_) | Self::Stepped(_) => false,
             Self::Scored(shape) => shape.with_action,
             Self::Valued(shape) => shape.state_values == 0,
+            Self::Several { of, .. } => of.stores_actions(),
         }
     }
 
     /// Whether the triangle inequality holds by construction.
     pub fn is_quasimetric(&self) -> bool {
-        matches!(self, Self::Encoded(_) | Self::Paired(_) | Self::Stepped(_))
+        match self {
+            Self::Encoded(_) | Self::Paired(_) | Self::Stepped(_) => true,
+            Self::Scored(_) | Self::Valued(_) => false,
+            Self::Several { of, .. } => of.is_quasimetric(),
+        }
     }
 }
 

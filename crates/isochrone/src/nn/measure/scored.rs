@@ -47,6 +47,11 @@ impl Scored {
         Self { start, goal, shape: shape.clone() }
     }
 
+    /// Whether starts are seen with their actions.
+    pub fn with_action(&self) -> bool {
+        self.shape.with_action
+    }
+
     /// The arenas of starts and goals.
     pub fn arenas(&self) -> [ArenaId; 2] {
         [self.start.arena(), self.goal.arena()]

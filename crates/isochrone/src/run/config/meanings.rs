@@ -11,7 +11,7 @@ use toml::{Table, Value};
 use crate::algorithms;
 
 /// The sources of the sections that learners share.
-const SHARED: [&str; 17] = [
+const SHARED: [&str; 18] = [
     include_str!("../config.rs"),
     include_str!("../../train.rs"),
     include_str!("../../data/even.rs"),
@@ -27,6 +27,7 @@ const SHARED: [&str; 17] = [
     include_str!("../../nn/mlp.rs"),
     include_str!("../../nn/policy.rs"),
     include_str!("../../nn/measure/mod.rs"),
+    include_str!("../../nn/measure/stepped.rs"),
     include_str!("../../teacher/mod.rs"),
     include_str!("../../teacher/kinds.rs"),
 ];
