@@ -29,7 +29,7 @@ fn nearest<'a>(found: &[&'a str], key: &str) -> Option<&'a str> {
 /// The complaint about a missing key: lists the keys present and suggests the nearest one.
 pub(super) fn missing(key: &str, found: &[&str], otherwise: &str) -> Error {
     let hint = match nearest(found, key) {
-        Some(near) => format!("is `{near}` meant? save it as `{key}`"),
+        Some(near) => format!("is `{}` meant? save it as `{key}`", shown(near)),
         None => otherwise.to_owned(),
     };
     Error::input(format!("no key `{key}`, found {}", listed(found))).hint(hint)
@@ -44,18 +44,24 @@ pub(super) fn refuse_misspelling(key: &str, found: &[&str], used: &[&str]) -> Re
     match nearest(&others, key).filter(alike) {
         None => Ok(()),
         Some(near) => Err(Error::input(format!(
-            "`{near}` looks like a misspelling of `{key}`, found {}",
+            "`{}` looks like a misspelling of `{key}`, found {}",
+            shown(near),
             listed(found)
         ))
         .hint(format!("save it as `{key}`; to train on states alone, leave it out"))),
     }
 }
 
+/// The beginning of a name of a file's own choice, without line breaks or control characters.
+fn shown(name: &str) -> String {
+    name.escape_debug().take(40).collect()
+}
+
 fn listed(found: &[&str]) -> String {
     /// More keys than these are not listed.
     const LISTED: usize = 20;
-    let shown = |name: &&str| format!("`{}`", name.chars().take(40).collect::<String>());
-    let mut list = found.iter().take(LISTED).map(shown).collect::<Vec<_>>().join(", ");
+    let quoted = |name: &&str| format!("`{}`", shown(name));
+    let mut list = found.iter().take(LISTED).map(quoted).collect::<Vec<_>>().join(", ");
     if found.len() > LISTED {
         list += &format!(" and {} more", found.len() - LISTED);
     }
@@ -119,4 +125,22 @@ pub(super) fn not_flags(key: &str, dimensions: usize) -> Error {
 /// The note about 64-bit values.
 pub(super) fn narrowed(key: &str) -> String {
     format!("`{key}` holds 64-bit values; they are rounded to 32 bits")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_line_breaks_are_told_in_one_line() {
+        let found = ["sta\ntes", "\u{1b}[2Jactions", &"x".repeat(1_000)];
+        for error in [
+            missing("states", &found, "save them"),
+            refuse_misspelling("states", &found, &[]).unwrap_err(),
+        ] {
+            let said = error.to_string();
+            assert!(said.contains("`sta\\ntes`") && said.len() < 300, "{said}");
+            assert!(!said.contains(char::is_control), "{said}");
+        }
+    }
 }

@@ -316,11 +316,11 @@ fn held(path: &Path, way: Way) -> Result<Vec<f32>, Error> {
     Ok(values)
 }
 
-/// Reads the file with bits flipped in turn: every bit of the file if `ISOCHRONE_FULL` is set, else
-/// every `stride`th of its first `bytes` bytes.
+/// Reads the file with bits of its first `bytes` bytes flipped in turn: every one if `ISOCHRONE_FULL`
+/// is set, else every `stride`th.
 fn flip(name: &str, way: Way, bytes: usize, stride: usize) -> Flips {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (bytes, stride) = if full() { (usize::MAX, 1) } else { (bytes, stride) };
+    let stride = if full() { 1 } else { stride };
     let sound = std::fs::read(fixture(name)).unwrap();
     let folder = place();
     // SAFETY: the tests of this file run one at a time, and nothing else here reads the environment.
@@ -342,6 +342,8 @@ fn flip(name: &str, way: Way, bytes: usize, stride: usize) -> Flips {
         let taken = most(|| end = Some(held(&path, way)));
         let (calls, seconds) = (CALLS.load(Relaxed) - calls, begun.elapsed().as_secs_f64());
         put(sound[bit / 8]);
+        // Whoever writes to a folder looks through it: unpacked files must not pile up there.
+        std::fs::remove_dir_all(folder.path().join("cache")).ok();
         assert!(taken < BOUND, "{name} bit {bit}: {taken} bytes");
         assert!(calls < MOST_CALLS, "{name} bit {bit}: {calls} allocations");
         flips.count += 1;
@@ -392,11 +394,11 @@ impl Flips {
 
 #[test]
 fn every_flipped_bit_of_a_sealed_file_is_refused() {
-    for (name, way, bytes, stride) in [
-        ("model-format-1.safetensors", Way::Model, 4216, 37),
-        ("checkpoint-format-1.safetensors", Way::Checkpoint, 224, 1),
+    for (name, way, stride) in [
+        ("model-format-1.safetensors", Way::Model, 37),
+        ("checkpoint-format-1.safetensors", Way::Checkpoint, 1),
     ] {
-        let flips = flip(name, way, bytes, stride);
+        let flips = flip(name, way, usize::MAX, stride);
         assert_eq!(flips.refused, flips.count, "{name}");
         flips.tell(name);
     }
@@ -407,36 +409,37 @@ fn a_flipped_bit_of_an_npz_file_ends_with_its_rows_or_an_error() {
     let mut all = Flips::default();
     for name in ["plain.npz", "compressed.npz", "float64.npz"] {
         for (way, stride) in [(Way::Rows, 7), (Way::Disk, 131)] {
-            let flips = flip(name, way, 1 << 10, stride);
+            let flips = flip(name, way, usize::MAX, stride);
             assert_eq!(flips.changed, 0, "{name}: checksums let no other values through");
             all.add(&flips);
         }
     }
-    all.tell(if full() { "npz" } else { "npz headers" });
+    all.tell("npz");
 }
 
 #[cfg(feature = "hdf5")]
 #[test]
 fn a_flipped_bit_of_an_hdf5_header_ends_with_rows_or_an_error() {
     let mut all = Flips::default();
+    // Headers stand all over a file. Two are laid out as others are: their first headers suffice.
     for (name, bytes) in [
-        ("d4rl-u8.hdf5", 2520),
-        ("d4rl-f32.hdf5", 4 << 10),
+        ("d4rl-u8.hdf5", usize::MAX),
+        ("d4rl-f32.hdf5", usize::MAX),
         ("d4rl-f64.hdf5", 4 << 10),
-        ("minari-plain/data/main_data.hdf5", 4 << 10),
+        ("minari-plain/data/main_data.hdf5", usize::MAX),
         ("minari-dict/data/main_data.hdf5", 4 << 10),
     ] {
-        all.add(&flip(name, Way::Rows, bytes, 37));
-        all.add(&flip(name, Way::Disk, bytes, 397));
+        all.add(&flip(name, Way::Rows, bytes, 97));
+        all.add(&flip(name, Way::Disk, bytes, 997));
     }
-    all.tell(if full() { "hdf5" } else { "hdf5 headers" });
+    all.tell("hdf5");
 }
 
 #[cfg(feature = "parquet")]
 #[test]
 fn a_flipped_bit_of_a_parquet_file_ends_with_rows_or_an_error() {
     let name = "lerobot-v3.0/data/chunk-000/file-000.parquet";
-    flip(name, Way::Rows, 1 << 20, 7).tell("parquet");
+    flip(name, Way::Rows, usize::MAX, 7).tell("parquet");
 }
 
 #[test]
