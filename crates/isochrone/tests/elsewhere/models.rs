@@ -37,7 +37,10 @@ const VARIANTS: [(&str, &str); 27] = [
     ("mqe", "algorithm.critics=2 algorithm.network.activation=gelu"),
     ("tmd", "algorithm.critic=state"),
     ("qrl", "algorithm.head={kind='iqe',latent=16,group=4}"),
-    ("qrl", "algorithm.critics=2 algorithm.projector={latent=11,network={hidden=[7]}}"),
+    (
+        "qrl",
+        "algorithm.critics=2 algorithm.projector={latent=11,network={hidden=[7]}} algorithm.head={kind='iqe',latent=16,group=4}",
+    ),
     ("cmd1", "algorithm.critics=2"),
     ("crl", "algorithm.critics=3"),
     ("crl", "algorithm.critic=state"),
