@@ -22,8 +22,8 @@ fn steps_pairs_and_actions_are_the_models() {
     let said = served.asked("/api/steps", &json!({ "run": 0, "from": from, "to": [to[0]] }));
     assert_eq!(list(&said["steps"]), model.steps(from.as_flattened(), &to[0]).unwrap());
     let said = served.asked("/api/pairwise", &json!({ "from": from, "to": to }));
-    let row = |start: &[f32; 2]| to.map(|goal| model.steps(start, &goal).unwrap()[0]).to_vec();
-    assert_eq!(table(&said["steps"]), [row(&from[0]), row(&from[1])]);
+    let pairs = model.pairwise_steps(from.as_flattened(), to.as_flattened()).unwrap();
+    assert_eq!(table(&said["steps"]), [&pairs[..2], &pairs[2..]]);
     let said = served.asked("/api/act", &json!({ "observations": from, "goals": to }));
     let actions = model.act(from.as_flattened(), to.as_flattened()).unwrap();
     assert_eq!(table(&said["actions"]), [&actions[..2], &actions[2..]]);
