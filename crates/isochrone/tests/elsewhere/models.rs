@@ -39,7 +39,8 @@ const VARIANTS: [(&str, &str); 27] = [
     ("qrl", "algorithm.head={kind='iqe',latent=16,group=4}"),
     (
         "qrl",
-        "algorithm.critics=2 algorithm.projector={latent=11,network={hidden=[7]}} algorithm.head={kind='iqe',latent=16,group=4}",
+        "algorithm.critics=2 algorithm.projector={latent=11,network={hidden=[7]}} \
+         algorithm.head={kind='wide-norm',latent=16,components=2,size=3}",
     ),
     ("cmd1", "algorithm.critics=2"),
     ("crl", "algorithm.critics=3"),
