@@ -215,7 +215,7 @@ impl Cmd2 {
         program: &mut Program<T>,
         (at, goal): (usize, RowsId),
         logits: Value,
-    ) -> [Vec<Term>; 2] {
+    ) -> (Vec<Term>, Vec<Term>) {
         let (config, member, distance) = (&self.config, &self.members[at], &self.distances[at]);
         let [state, goal_state] =
             [Layout::START, goal].map(|rows| noisy(program, rows, config.goal_noise));
@@ -254,7 +254,7 @@ impl Cmd2 {
             Term::new(config.tolerance, multiplier),
             Term { constant: -1.0, factor: Some((excess, 1.0)), of: multiplier },
         ];
-        [terms, dual]
+        (terms, dual)
     }
 }
 
@@ -360,17 +360,14 @@ impl Algorithm for Cmd2 {
 
         // Line 10: θ̂ ← θ̂ − α ∇ (Lᵈ + λ (C − ε²)).
         let logits = logits.into_iter().enumerate();
-        let terms: Vec<[Vec<Term>; 2]> =
-            logits.map(|(at, logits)| self.distill(program, (at, goal), logits)).collect();
-        let [distance, dual] = [0, 1].map(|which| {
-            terms.iter().flat_map(|both| both[which].iter().copied()).collect::<Vec<Term>>()
-        });
-        let loss = program.combine(&distance);
+        let (distance, dual): (Vec<_>, Vec<_>) =
+            logits.map(|(at, logits)| self.distill(program, (at, goal), logits)).unzip();
+        let loss = program.combine(&distance.concat());
         let arenas = self.distances.iter().map(|of| (of.arena(), config.distance_optimizer));
         program.descend("distance", loss, &arenas.collect::<Vec<_>>(), window);
 
         // Line 11: λ ← λ + α (C − ε²), kept positive.
-        let dual = program.combine(&dual);
+        let dual = program.combine(&dual.concat());
         let arenas = self.members.iter().map(|of| (of.multiplier.0, config.dual_optimizer));
         program.descend("multiplier", dual, &arenas.collect::<Vec<_>>(), window);
     }

@@ -175,7 +175,7 @@ impl Qrl {
     }
 
     /// The terms of one distance's loss, and of its multiplier's. The first member's are reported.
-    fn loss<T: Scalar>(&self, program: &mut Program<T>, at: usize) -> [Vec<Term>; 2] {
+    fn loss<T: Scalar>(&self, program: &mut Program<T>, at: usize) -> (Vec<Term>, Vec<Term>) {
         let (config, Member { distance, multiplier, .. }) = (&self.config, &self.members[at]);
         let next = program.rows(Rows::Next);
         let random = program.rows(Rows::Random);
@@ -207,7 +207,7 @@ impl Qrl {
             Term::new(config.tolerance, multiplier),
             Term { constant: -1.0, factor: Some((excess, 1.0)), of: multiplier },
         ];
-        [terms, dual]
+        (terms, dual)
     }
 
     /// ½ mean (d(ẑ', z') + d(z', ẑ')), or of their squares; none without actions.
@@ -232,17 +232,14 @@ impl Algorithm for Qrl {
     fn declare<T: Scalar>(&self, program: &mut Program<T>) {
         let config = &self.config;
         let window = config.phases.critic(self.steps);
-        let terms: Vec<[Vec<Term>; 2]> =
-            (0..self.members.len()).map(|at| self.loss(program, at)).collect();
-        let [distance, dual] = [0, 1].map(|which| {
-            terms.iter().flat_map(|both| both[which].iter().copied()).collect::<Vec<Term>>()
-        });
-        let loss = program.combine(&distance);
+        let (distance, dual): (Vec<_>, Vec<_>) =
+            (0..self.members.len()).map(|at| self.loss(program, at)).unzip();
+        let loss = program.combine(&distance.concat());
         let arenas = self.members.iter().map(|of| (of.distance.arena(), config.optimizer));
         program.descend("critic", loss, &arenas.collect::<Vec<_>>(), window);
 
         // λ ← λ + α (excess − ε²), kept positive.
-        let dual = program.combine(&dual);
+        let dual = program.combine(&dual.concat());
         let arenas = self.members.iter().map(|of| (of.multiplier.0, config.dual_optimizer));
         program.descend("multiplier", dual, &arenas.collect::<Vec<_>>(), window);
 
