@@ -1,6 +1,6 @@
 //! Counts that no machine can serve are refused before memory is taken for them.
 
-use crate::bench::{Bench, assert_names, one_line};
+use crate::bench::{Bench, assert_names, one_line, said};
 
 #[test]
 fn counts_beyond_any_machine_are_refused_at_once() {
@@ -32,4 +32,24 @@ fn counts_beyond_any_machine_are_refused_at_once() {
     let words = ["data", "generate", "pinwheel", "--episodes", "4294967295", "-o", "generated.npz"];
     let line = one_line(&bench.command(&words).output().unwrap(), 5, &words);
     assert_names(&line, &["4294967295 episodes", "`--episodes`"]);
+}
+
+#[test]
+fn critics_that_a_model_cannot_hold_are_refused_with_the_config_and_all_others_are_read() {
+    let bench = Bench::new();
+    bench.square("a.npz");
+    let small = "train.steps=1 train.batch_size=8 algorithm.network.hidden=[4]";
+    for learner in "cmd1 cmd2 crl qrl c-learning tmd mqe gcivl gciql hiql ddpg".split(' ') {
+        let train = |critics| {
+            let mut words = vec!["train", "a.npz", "--algorithm", learner, "--out", learner];
+            words.extend(small.split(' ').chain([critics]).flat_map(|setting| ["--set", setting]));
+            bench.command(&words).output().unwrap()
+        };
+        let line = one_line(&train("algorithm.critics=17"), 2, &[learner]);
+        assert_names(&line, &["`algorithm.critics` is `17`", "1 to 16"]);
+        let trained = train("algorithm.critics=16");
+        assert_eq!(trained.status.code(), Some(0), "{learner}: {}", said(&trained));
+        let read = bench.command(&["evaluate", learner, "--no-pictures"]).output().unwrap();
+        assert_eq!(read.status.code(), Some(0), "{learner}: {}", said(&read));
+    }
 }

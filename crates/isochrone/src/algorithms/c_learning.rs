@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::policy::{PolicyPass, need_policy};
-use super::{Algorithm, Phases, Problem, counted, share_between};
+use super::{Algorithm, Phases, Problem, check_critics, share_between};
 use crate::data::sampler::{Column, Layout, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
@@ -82,7 +82,7 @@ impl CLearning {
         config.optimizer.check("algorithm.optimizer")?;
         config.network.check("algorithm.network")?;
         share_between("algorithm.follow_rate", config.follow_rate)?;
-        counted("algorithm.critics", config.critics)?;
+        check_critics(config.critics)?;
         let Problem { steps, discount, .. } = problem;
         let shape = ValuedShape {
             network: config.network.clone(),

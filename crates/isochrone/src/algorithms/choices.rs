@@ -6,7 +6,7 @@ use crate::data::sampler::{Column, RowsId};
 use crate::engine::{Adam, Program, Scalar, Value, Window};
 use crate::error::{Error, Result};
 use crate::extraction::Extraction;
-use crate::nn::PolicyShape;
+use crate::nn::{MOST_NETWORKS, PolicyShape};
 
 /// What the critic is a function of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -132,6 +132,15 @@ pub(super) fn numbered(name: &str, member: usize) -> String {
 /// Refuses a count of zero.
 pub(super) fn counted(key: &str, value: usize) -> Result<()> {
     positive(key, value as f64)
+}
+
+/// Refuses a number of critics that no model can hold.
+pub(super) fn check_critics(count: usize) -> Result<()> {
+    if (1..=MOST_NETWORKS).contains(&count) {
+        return Ok(());
+    }
+    Err(Error::input(format!("`algorithm.critics` is `{count}`, expected 1 to {MOST_NETWORKS}"))
+        .hint("`isochrone config` prints every key with its default"))
 }
 
 /// Refuses a number that is not strictly between 0 and 1.

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::distance::{DistanceNet, noisy};
 use super::policy::PolicyPass;
-use super::{Algorithm, Critic, GoalAction, Phases, Problem, counted, not_negative, numbered};
+use super::{
+    Algorithm, Critic, GoalAction, Phases, Problem, check_critics, not_negative, numbered,
+};
 use crate::data::sampler::{Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
@@ -146,7 +148,7 @@ impl Cmd1 {
             temperature: config.temperature,
         };
         let with_action = shape.with_action;
-        counted("algorithm.critics", config.critics)?;
+        check_critics(config.critics)?;
         let (mut distances, mut potentials) = (Vec::new(), Vec::new());
         for member in 0..config.critics {
             let choices = (config.goal_action, problem);

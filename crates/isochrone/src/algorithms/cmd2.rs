@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::distance::{DistanceNet, noisy};
 use super::policy::PolicyPass;
 use super::{
-    Algorithm, Critic, GoalAction, Phases, Problem, counted, not_negative, numbered, positive,
+    Algorithm, Critic, GoalAction, Phases, Problem, check_critics, not_negative, numbered, positive,
 };
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{
@@ -180,7 +180,7 @@ impl Cmd2 {
         not_negative("algorithm.bound_weight", config.bound_weight)?;
         positive("algorithm.tolerance", config.tolerance)?;
         positive("algorithm.temperature", config.temperature)?;
-        counted("algorithm.critics", config.critics)?;
+        check_critics(config.critics)?;
         if config.latent == 0 {
             return Err(Error::input("`algorithm.latent` is `0`, expected a positive number")
                 .hint("the default is 32"));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choices::PolicyChoices;
 use super::policy::PolicyPass;
-use super::{Algorithm, Critic, Phases, Problem, counted, numbered, positive};
+use super::{Algorithm, Critic, Phases, Problem, check_critics, counted, numbered, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
@@ -114,7 +114,7 @@ impl Crl {
             with_action,
             temperature: config.temperature,
         };
-        counted("algorithm.critics", config.critics)?;
+        check_critics(config.critics)?;
         let mut add = |starts: &str, goals: &str, shape: &ScoredShape| {
             let arenas = (parameters.arena(starts), parameters.arena(goals));
             Scored::new(parameters, arenas, shape, problem.sizes())

@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::policy::{PolicyPass, need_policy};
-use super::{Algorithm, Phases, Problem, counted, positive, share_between};
+use super::{Algorithm, Phases, Problem, check_critics, positive, share_between};
 use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
@@ -92,7 +92,7 @@ impl Ddpg {
         config.network.check("algorithm.network")?;
         config.goals.check("algorithm.goals")?;
         share_between("algorithm.follow_rate", config.follow_rate)?;
-        counted("algorithm.critics", config.critics)?;
+        check_critics(config.critics)?;
         config.radius.map_or(Ok(()), |radius| positive("algorithm.radius", radius))?;
         let Problem { steps, discount, .. } = problem;
         let shape = ValuedShape {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::choices::PolicyChoices;
 use super::policy::PolicyPass;
 use super::values::ValueColumns;
-use super::{Algorithm, Phases, Problem, counted, share_between};
+use super::{Algorithm, Phases, Problem, check_critics, share_between};
 use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
@@ -93,7 +93,7 @@ impl Gciql {
         config.goals.check("algorithm.goals")?;
         share_between("algorithm.expectile", config.expectile)?;
         share_between("algorithm.follow_rate", config.follow_rate)?;
-        counted("algorithm.critics", config.critics)?;
+        check_critics(config.critics)?;
         let Problem { steps, discount, .. } = problem;
         let shape = ValuedShape {
             network: config.network.clone(),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::policy::PolicyPass;
 use super::values::{ValueColumns, expectile_loss};
-use super::{Algorithm, Phases, Problem, counted, share_between};
+use super::{Algorithm, Phases, Problem, check_critics, share_between};
 use crate::data::sampler::{GoalMix, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
@@ -94,7 +94,7 @@ impl Gcivl {
         config.goals.check("algorithm.goals")?;
         share_between("algorithm.expectile", config.expectile)?;
         share_between("algorithm.follow_rate", config.follow_rate)?;
-        counted("algorithm.critics", config.critics)?;
+        check_critics(config.critics)?;
         let Problem { steps, discount, .. } = problem;
         let shape = ValuedShape {
             network: config.network.clone(),

@@ -10,7 +10,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::values::{ValueColumns, expectile_loss, minus_value};
-use super::{Adjustable, Algorithm, Phases, Problem, counted, positive, share_between};
+use super::{
+    Adjustable, Algorithm, Phases, Problem, check_critics, counted, positive, share_between,
+};
 use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
@@ -185,7 +187,7 @@ impl Config {
         share_between("algorithm.expectile", self.expectile)?;
         share_between("algorithm.follow_rate", self.follow_rate)?;
         positive("algorithm.inverse_temperature", self.inverse_temperature)?;
-        counted("algorithm.critics", self.critics)?;
+        check_critics(self.critics)?;
         counted("algorithm.representation", self.representation)?;
         counted("algorithm.waypoint_steps", self.waypoint_steps as usize)
     }

@@ -27,7 +27,8 @@ mod values;
 use serde::{Deserialize, Serialize};
 
 use choices::{
-    Adjustable, counted, extracted, not_negative, numbered, positive, share_between, up_to_one,
+    Adjustable, check_critics, counted, extracted, not_negative, numbered, positive, share_between,
+    up_to_one,
 };
 pub use choices::{Critic, GoalAction, Phases};
 pub use problem::{Algorithm, Problem};

@@ -1,6 +1,6 @@
 //! What TMD and MQE share: critics of two encoders, φ(s, a) and ψ(s), under one quasimetric.
 
-use super::{Critic, Problem, counted, positive};
+use super::{Critic, Problem, check_critics, positive};
 use crate::data::sampler::{Column, Layout, RowsId};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
@@ -32,7 +32,7 @@ impl PairedNet {
     ) -> Result<Self> {
         choices.head.check()?;
         choices.network.check("algorithm.network")?;
-        counted("algorithm.critics", choices.critics)?;
+        check_critics(choices.critics)?;
         let scale = choices.scale.unwrap_or((choices.head.latent() as f64).sqrt());
         positive("algorithm.scale", scale)?;
         let with_action = choices.critic.with_action(problem.action_size);

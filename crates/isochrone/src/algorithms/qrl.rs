@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::policy::PolicyPass;
-use super::{Algorithm, Phases, Problem, counted, numbered, positive};
+use super::{Algorithm, Phases, Problem, check_critics, numbered, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Scalar, Value};
 use crate::error::Result;
@@ -142,7 +142,7 @@ impl Qrl {
         config.network.check("algorithm.network")?;
         config.head.check()?;
         config.projector.iter().try_for_each(Projector::check)?;
-        counted("algorithm.critics", config.critics)?;
+        check_critics(config.critics)?;
         for (key, value) in [
             ("tolerance", config.tolerance),
             ("push_offset", config.push_offset),

@@ -10,6 +10,7 @@ mod policy;
 
 pub use actor::{Actor, ActorShape};
 pub use head::{Head, HeadShape};
+pub(crate) use measure::MOST_NETWORKS;
 pub use measure::{
     Embedding, Encoded, EncodedShape, Gather, Latents, Measure, MeasureShape, Paired, PairedShape,
     Pairs, Projector, Reading, Scored, ScoredShape, Stepped, SteppedShape, Valued, ValuedShape,

@@ -104,8 +104,8 @@ impl MeasureShape {
                 shape.network.check("network")
             }
             Self::Valued(shape) => {
-                let values = shape.state_values.saturating_add(shape.action_values);
-                check_count("state_values + action_values", values)?;
+                let most = shape.state_values.max(shape.action_values);
+                check_count("the larger of state_values and action_values", most)?;
                 check_positive("representation", shape.representation.unwrap_or(1) as f64)?;
                 if let Reading::Steps { discount } = shape.reading {
                     check_discount(discount)?;
@@ -159,7 +159,7 @@ impl MeasureShape {
 }
 
 /// Networks of one kind that a distance may have.
-const MOST_NETWORKS: usize = 16;
+pub(crate) const MOST_NETWORKS: usize = 16;
 
 fn check_count(key: &str, found: usize) -> Result<()> {
     if (1..=MOST_NETWORKS).contains(&found) {
