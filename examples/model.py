@@ -60,12 +60,12 @@ def head(take, h, x, y):
     raise ValueError(f"unknown head `{h['kind']}`")
 
 
-def distance(take, d, s, a, g, no_action):
+def distance(take, d, s, a, g, part, no_action):
     """Nats from s to g, as networks see them, for a stored action; both run through a network together."""
     if d["form"] == "several":
-        return np.mean([distance(take, d["of"], s, a, g, no_action) for _ in range(d["members"])], 0)
+        return np.mean([distance(take, d["of"], s, a, g, part, no_action) for _ in range(d["members"])], 0)
     net = lambda outputs, *inputs: network(take, d["network"], outputs, *inputs)
-    both, goals = np.concatenate([s, g]), np.concatenate([g, g])
+    both, goals = np.concatenate([s, g]), np.concatenate([g, g])[:, part]
     encode = lambda *action: np.split(net(d["head"]["latent"], both, *action), 2)
     if d["form"] == "encoded":
         return head(take, d["head"], *encode(a)) / d["temperature"]
@@ -83,7 +83,7 @@ def distance(take, d, s, a, g, no_action):
         return np.max([critic() for _ in range(d["critics"])], 0) / d["scale"]
     if d["form"] == "scored":
         from_s, from_g = np.split(net(d["latent"], both, a), 2)
-        return ((from_g - from_s) * net(d["latent"], g)).sum(-1) / d["temperature"]
+        return ((from_g - from_s) * net(d["latent"], g[:, part])).sum(-1) / d["temperature"]
     if d["form"] == "valued":
         if d["representation"]:
             goals = sphere(net(d["representation"], both, goals))
@@ -108,7 +108,8 @@ class Model:
         numbers = lambda about: np.frombuffer(raw[body:][slice(*about["data_offsets"])], "<f4").astype(float)
         self.arrays = {name: numbers(about) for name, about in header.items()}
         self.shape = json.loads(facts["shape"])
-        self.sight = {"features": {"kind": "none"}, "policy_goal": [], **self.shape["normalization"]}
+        self.sight = {"features": {"kind": "none"}, "policy_goal": [], "critic_goal": "state"}
+        self.sight.update(self.shape["normalization"])
         self.nats, self.policy = self.shape["distance"], self.shape["policy"]
         stored = self.arrays["stored_actions"]
         self.stored = stored.reshape(-1, self.shape["action_size"]) if len(stored) else np.zeros((1, 0))
@@ -127,15 +128,20 @@ class Model:
         waves = cut(np.stack([np.cos(phase), np.sin(phase)], -1))
         return beside(z, waves), axes + [set(f["axes"])] * waves.shape[1]
 
+    def part(self, axes):
+        """Which of the values of a goal policies see."""
+        shown = set(self.sight["policy_goal"] or range(self.shape["state_size"]))
+        return [needed <= shown for needed in axes]
+
     def steps(self, states, goals):
-        (s, _), (g, _), no_action = self.seen(states), self.seen(goals), np.zeros((1, self.shape["action_size"]))
-        nats = [distance(taker(self.arrays["distance"]), self.nats, s, a, g, no_action) for a in self.stored]
+        (s, _), (g, axes), no_action = self.seen(states), self.seen(goals), np.zeros((1, self.shape["action_size"]))
+        part = self.part(axes) if self.sight["critic_goal"] == "policy" else slice(None)
+        nats = [distance(taker(self.arrays["distance"]), self.nats, s, a, g, part, no_action) for a in self.stored]
         return np.mean(nats, 0) / np.log(1 / self.shape["discount"])
 
     def act(self, states, goals):
         (s, _), (g, axes) = self.seen(states), self.seen(goals)
-        shown = set(self.sight["policy_goal"] or range(self.shape["state_size"]))
-        g = g[:, [needed <= shown for needed in axes]]
+        g = g[:, self.part(axes)]
         take, p, size = taker(self.arrays["policy"]), self.policy, self.shape["action_size"]
         if p["levels"] == "two":
             g, p = sphere(network(take, p["high"]["network"], p["representation"], s, g)), p["low"]

@@ -224,6 +224,7 @@ export class Distance {
     for (let at = 0; at < actions.length; at += size) this.actions.push(actions.subarray(at, at + size));
     if (this.actions.length === 0) this.actions.push(new Float32Array(0));
     this.width = this.seen(new Float32Array(shape.state_size)).length;
+    this.places = this.goalPlaces();
     this.build(new Numbers(floatsOf(distance)), shape.distance);
   }
 
@@ -245,6 +246,22 @@ export class Distance {
       }
     }
     return Float64Array.from(scaled);
+  }
+
+  /** The positions, within what networks see of a state, that those with an input for the goal are shown. */
+  goalPlaces() {
+    const { policy_goal: axes = [], critic_goal, features = { kind: "none" } } = this.shape.normalization;
+    const all = Array.from({ length: this.width }, (_, at) => at);
+    if (critic_goal !== "policy" || axes.length === 0) return all;
+    const size = this.shape.state_size;
+    const listed = (axis) => axes.includes(axis);
+    if (features.kind === "ramps") return all.filter((at) => listed(Math.floor(at / features.count)));
+    return all.filter((at) => (at < size ? listed(at) : features.axes.every(listed)));
+  }
+
+  /** What networks with an input for the goal are shown of it. */
+  shown(goal) {
+    return this.places.length === this.width ? goal : Float64Array.from(this.places, (at) => goal[at]);
   }
 
   build(numbers, shape) {
@@ -293,7 +310,7 @@ export class Distance {
   scored(numbers, shape) {
     const { latent, temperature, with_action } = shape;
     const start = numbers.network(shape.network, this.width + (with_action ? this.shape.action_size : 0), latent);
-    const goal = numbers.network(shape.network, this.width, latent);
+    const goal = numbers.network(shape.network, this.places.length, latent);
     const score = (x, i, y, j) => {
       let sum = 0;
       for (let m = 0; m < latent; m++) sum += x[i + m] * y[j + m];
@@ -302,7 +319,7 @@ export class Distance {
     this.copies = this.actions.map((stored) => {
       const from = (seen) => (with_action ? start(seen, stored) : start(seen));
       const to = (seen) => {
-        const row = goal(seen);
+        const row = goal(this.shown(seen));
         return Float64Array.from([...row, score(from(seen), 0, row, 0)]);
       };
       return { from, to, head: new Pairwise((x, i, y, j) => y[j + latent] - score(x, i, y, j)), factor: 1 };
@@ -312,12 +329,14 @@ export class Distance {
   /** Networks over start and goal together: a row is what networks see of a state. */
   valued(numbers, shape) {
     const [net, width, action] = [shape.network, this.width, this.shape.action_size];
-    const goal = shape.representation ?? width;
-    const represent = shape.representation ? numbers.network(net, 2 * width, goal) : null;
+    const shown = this.places.length;
+    const goal = shape.representation ?? shown;
+    const represent = shape.representation ? numbers.network(net, width + shown, goal) : null;
     const several = (count, inputs) => Array.from({ length: count }, () => numbers.network(net, inputs, 1));
     const states = several(shape.state_values, width + goal);
     const actions = several(shape.action_values, width + action + goal);
-    const value = (s, a, g) => {
+    const value = (s, a, whole) => {
+      const g = this.shown(whole);
       const seen = represent ? toSphere(represent(s, g)) : g;
       if (states.length) return states.reduce((sum, critic) => sum + critic(s, seen)[0], 0) / states.length;
       return Math.min(...actions.map((critic) => critic(s, a, seen)[0]));

@@ -264,6 +264,7 @@ impl Model {
             actions: &self.stored_actions,
             state_size: self.shape.normalization.width(),
             action_size: self.shape.action_size,
+            goal_places: self.shape.normalization.critic_goal_places(),
             precise: false,
         };
         (&**measure, view)

@@ -156,6 +156,7 @@ impl<'d> Trainer<'d> {
         let problem = Problem {
             state_size,
             goal_size: data.normalization.goal_width(),
+            critic_goal_size: data.normalization.critic_goal_width(),
             action_size,
             steps: settings.steps,
             discount,

@@ -1,5 +1,5 @@
-//! A policy may see a part of its goal: then nothing else of the goal changes what it does, for every
-//! learner, while it is trained and after its model was written and read.
+//! A policy may see a part of its goal, and so may a critic: then nothing else of the goal changes what
+//! it does, for every learner, while it is trained and after its model was written and read.
 #![allow(clippy::unwrap_used)]
 
 use isochrone::algorithms::{Algorithm, Config, Problem};
@@ -82,6 +82,63 @@ fn what_a_policy_does_not_see_of_a_goal_changes_nothing_it_does() {
     }
 }
 
+/// Learners whose critics have an input for the goal.
+const ASKED: [&str; 6] = ["crl", "gcivl", "gciql", "hiql", "ddpg", "c-learning"];
+const SHARED: [&str; 2] = ["data.policy_goal=[0,1]", "data.critic_goal=policy"];
+
+/// Trains until no value is still held at 0.
+fn trained_long(name: &str, shown: &[&str]) -> Model {
+    let mut settings = vec!["train.steps=200", "algorithm.optimizer.learning_rate=0.01"];
+    settings.extend((name != "crl").then_some("algorithm.follow_rate=0.3"));
+    settings.extend(shown);
+    trained(&config(name, &settings))
+}
+
+fn steps(model: &Model, goal: [f32; 3]) -> f32 {
+    model.steps(&[0.3, -0.2, 0.5], &goal).unwrap()[0]
+}
+
+#[test]
+fn what_a_critic_does_not_see_of_a_goal_changes_nothing_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ASKED {
+        let part = trained_long(name, &SHARED);
+        let path = folder.path().join(name);
+        part.save(&path).unwrap();
+        let read = Model::load(&path).unwrap();
+        for model in [&part, &read] {
+            let [here, same, other] = [[0.1, 0.4, -0.9], [0.1, 0.4, 0.9], [0.1, 0.5, -0.9]]
+                .map(|goal| steps(model, goal));
+            // A contrastive score is read against that of the goal as a start, which is seen whole.
+            let whole_start = ["crl", "c-learning"].contains(&name);
+            assert_eq!(here == same, !whole_start, "{name}");
+            assert_ne!(here, other, "{name}");
+        }
+        let between = |goal: [f32; 3]| {
+            let apart = |from: [f32; 3]| read.steps(&from, &goal).unwrap()[0];
+            apart([0.3, -0.2, 0.5]) - apart([-0.4, 0.2, 0.1])
+        };
+        // The own score of a goal falls out of differences between starts.
+        let gap = between([0.1, 0.4, -0.9]) - between([0.1, 0.4, 0.9]);
+        assert!(gap.abs() < 1e-4, "{name}: {gap}");
+        let whole = trained_long(name, &SHARED[..1]);
+        assert_ne!(steps(&whole, [0.1, 0.4, -0.9]), steps(&whole, [0.1, 0.4, 0.9]), "{name}");
+    }
+}
+
+#[test]
+fn distances_between_whole_states_refuse_critics_of_a_part() {
+    for name in Config::NAMES.iter().filter(|name| **name != "gcbc" && !ASKED.contains(name)) {
+        let config = config(name, &SHARED);
+        let data = prepare(&config, &walks()).unwrap();
+        let trainer =
+            Trainer::new(&config.algorithm, &config.train, &data, 0.9, 0, Threads::default());
+        let text = trainer.err().unwrap().to_string();
+        let expected = format!("`data.critic_goal` is `policy`, but the distance of `{name}`");
+        assert!(text.starts_with(&expected), "{text}");
+    }
+}
+
 #[test]
 fn all_coordinates_by_name_are_the_same_as_none_named() {
     for name in ["cmd1", "hiql"] {
@@ -116,6 +173,7 @@ fn the_policys_gradient_is_that_of_its_loss() {
         let problem = Problem {
             state_size: width,
             goal_size: data.normalization.goal_width(),
+            critic_goal_size: data.normalization.critic_goal_width(),
             action_size: actions,
             steps: 30,
             discount: 0.9,

@@ -92,6 +92,7 @@ impl Atlas {
     /// # Errors
     /// Choices that do not fit each other or the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
+        problem.need_whole_goals("atlas")?;
         config.optimizer.check("algorithm.optimizer")?;
         config.network.check("algorithm.network")?;
         config.head.check()?;

@@ -92,8 +92,8 @@ impl CLearning {
             reading: Reading::Logit,
         };
         let (critic, target) = (parameters.arena("critic"), parameters.arena("target"));
-        let critic = Valued::new(parameters, critic, &shape, problem.sizes());
-        let target = Valued::new(parameters, target, &shape, problem.sizes());
+        let critic = Valued::new(parameters, critic, &shape, problem.critic_sizes());
+        let target = Valued::new(parameters, target, &shape, problem.critic_sizes());
         let policy = PolicyPass::new(parameters, config.policy_choices(), problem, true)?;
         Ok(Self { config: config.clone(), steps, discount, shape, critic, target, policy })
     }
@@ -104,11 +104,11 @@ impl Algorithm for CLearning {
         let config = &self.config;
         let next = program.rows(Rows::Next);
         let random = program.rows(Rows::Random);
-        let [state, next, goal] =
-            [Layout::START, next, random].map(|rows| program.column(Column::State(rows)));
+        let [reached, goal] = [next, random].map(|rows| program.column(self.critic.shown(rows)));
+        let [state, next] = [Layout::START, next].map(|rows| program.column(Column::State(rows)));
         let action = program.column(Column::Action(Layout::START));
 
-        let at_next = self.critic.of_action(program, state, action, next);
+        let at_next = self.critic.of_action(program, state, action, reached);
         let at_goal = self.critic.of_action(program, state, action, goal);
         let ahead = self.policy.acting(program, next, random);
         let ahead = self.target.of_action(program, next, ahead, goal);

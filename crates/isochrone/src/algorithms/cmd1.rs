@@ -138,6 +138,7 @@ impl Cmd1 {
     /// # Errors
     /// Choices that do not fit each other or the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
+        problem.need_whole_goals("cmd1")?;
         config.optimizer.check("algorithm.optimizer")?;
         not_negative("algorithm.goal_noise", config.goal_noise)?;
         not_negative("algorithm.bound_weight", config.bound_weight)?;

@@ -172,6 +172,7 @@ impl Cmd2 {
     /// # Errors
     /// Choices that do not fit each other or the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
+        problem.need_whole_goals("cmd2")?;
         let with_action = config.critic.with_action(problem.action_size);
         config.optimizer.check("algorithm.optimizer")?;
         config.distance_optimizer.check("algorithm.distance_optimizer")?;
@@ -272,7 +273,7 @@ impl Member {
         let arenas = (arena("start_encoder"), arena("goal_encoder"));
         let learned = unit.then(|| arena("temperature"));
         let dual = arena("multiplier");
-        let critic = Scored::new(parameters, arenas, &shape, problem.sizes());
+        let critic = Scored::new(parameters, arenas, &shape, problem.critic_sizes());
         let temperature = learned.map(|arena| {
             let first = Initial::Constant(config.temperature.ln());
             (arena, parameters.add(arena, "logarithm", (1, 1), first))

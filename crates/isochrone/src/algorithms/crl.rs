@@ -117,7 +117,7 @@ impl Crl {
         check_critics(config.critics)?;
         let mut add = |starts: &str, goals: &str, shape: &ScoredShape| {
             let arenas = (parameters.arena(starts), parameters.arena(goals));
-            Scored::new(parameters, arenas, shape, problem.sizes())
+            Scored::new(parameters, arenas, shape, problem.critic_sizes())
         };
         let critics = (0..config.critics)
             .map(|member| {
@@ -138,7 +138,7 @@ impl Crl {
         let state = program.column(Column::State(Layout::START));
         let starts =
             critic.start(program, state, |program| program.column(Column::Action(Layout::START)));
-        let goal = program.column(Column::State(goal));
+        let goal = program.column(critic.shown(goal));
         let ends = critic.goal(program, goal);
         let logits = critic.pairwise(program, starts, ends);
         let directions = match self.config.contrast {
@@ -228,7 +228,7 @@ fn minus_score<T: Scalar>(
     (state, action): (Value, Value),
     goal: RowsId,
 ) -> Value {
-    let goal = program.column(Column::State(goal));
+    let goal = program.column(critic.shown(goal));
     let starts = critic.start(program, state, |_| action);
     let ends = critic.goal(program, goal);
     let score = critic.between(program, starts, ends);

@@ -103,8 +103,8 @@ impl Ddpg {
             reading: Reading::Steps { discount },
         };
         let (critic, target) = (parameters.arena("critic"), parameters.arena("target"));
-        let critic = Valued::new(parameters, critic, &shape, problem.sizes());
-        let target = Valued::new(parameters, target, &shape, problem.sizes());
+        let critic = Valued::new(parameters, critic, &shape, problem.critic_sizes());
+        let target = Valued::new(parameters, target, &shape, problem.critic_sizes());
         let policy = PolicyPass::new(parameters, config.policy_choices(), problem, true)?;
         let radius = config.radius.or(problem.radius).map(|radius| radius as f32);
         let config = config.clone();
@@ -117,8 +117,9 @@ impl Algorithm for Ddpg {
         let config = &self.config;
         let goal_rows = program.rows(Rows::Mixed(config.goals, config.offsets));
         let next_rows = program.rows(Rows::Next);
-        let [state, next, goal] =
-            [Layout::START, next_rows, goal_rows].map(|rows| program.column(Column::State(rows)));
+        let [state, next] =
+            [Layout::START, next_rows].map(|rows| program.column(Column::State(rows)));
+        let goal = program.column(self.critic.shown(goal_rows));
         let action = program.column(Column::Action(Layout::START));
         let reached = program.column(Column::Reached(next_rows, goal_rows, self.radius));
 

@@ -106,7 +106,7 @@ impl Gciql {
         let of_actions = ValuedShape { state_values: 0, ..shape.clone() };
         let mut add = |name: &str, shape: &ValuedShape| {
             let arena = parameters.arena(name);
-            Valued::new(parameters, arena, shape, problem.sizes())
+            Valued::new(parameters, arena, shape, problem.critic_sizes())
         };
         let value = add("value", &of_states);
         let critic = add("critic", &of_actions);
@@ -122,7 +122,8 @@ impl Algorithm for Gciql {
     fn declare<T: Scalar>(&self, program: &mut Program<T>) {
         let config = &self.config;
         let goal = program.rows(Rows::Mixed(config.goals, config.offsets));
-        let ValueColumns { state, next, goal, reached } = ValueColumns::declare(program, goal);
+        let ValueColumns { state, next, goal, reached } =
+            ValueColumns::declare(program, &self.critic, goal);
         let action = program.column(Column::Action(Layout::START));
 
         // V to an upper expectile of the least Q̄.

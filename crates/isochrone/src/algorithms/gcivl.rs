@@ -104,8 +104,8 @@ impl Gcivl {
             reading: Reading::Steps { discount },
         };
         let (value, target) = (parameters.arena("value"), parameters.arena("target"));
-        let value = Valued::new(parameters, value, &shape, problem.sizes());
-        let target = Valued::new(parameters, target, &shape, problem.sizes());
+        let value = Valued::new(parameters, value, &shape, problem.critic_sizes());
+        let target = Valued::new(parameters, target, &shape, problem.critic_sizes());
         let policy = PolicyPass::new(parameters, config.policy_choices(), problem, false)?;
         Ok(Self { config: config.clone(), steps, discount, shape, value, target, policy })
     }
@@ -115,7 +115,7 @@ impl Algorithm for Gcivl {
     fn declare<T: Scalar>(&self, program: &mut Program<T>) {
         let config = &self.config;
         let goal = program.rows(Rows::Mixed(config.goals, config.offsets));
-        let columns = ValueColumns::declare(program, goal);
+        let columns = ValueColumns::declare(program, &self.value, goal);
         let loss = expectile_loss(
             program,
             (&self.value, &self.target),

@@ -113,8 +113,8 @@ impl Hiql {
             reading: Reading::Steps { discount: problem.discount },
         };
         let (value, target) = (parameters.arena("value"), parameters.arena("target"));
-        let value = Valued::new(parameters, value, &shape, problem.sizes());
-        let target = Valued::new(parameters, target, &shape, problem.sizes());
+        let value = Valued::new(parameters, value, &shape, problem.critic_sizes());
+        let target = Valued::new(parameters, target, &shape, problem.critic_sizes());
         let law = Law::Constant { deviation: 1.0 };
         let actor_shape = ActorShape::Two {
             high: PolicyShape { law, ..config.policy.clone() },
@@ -147,8 +147,8 @@ impl Hiql {
     fn low<T: Scalar>(&self, program: &mut Program<T>) -> Value {
         let next = program.rows(Rows::Next);
         let waypoint = program.rows(Rows::Ahead(self.config.waypoint_steps, None));
-        let [state, next, waypoint] =
-            [Layout::START, next, waypoint].map(|rows| program.column(Column::State(rows)));
+        let [state, next] = [Layout::START, next].map(|rows| program.column(Column::State(rows)));
+        let waypoint = program.column(self.value.shown(waypoint));
         let action = program.column(Column::Action(Layout::START));
         let named = self.value.goal(program, state, waypoint).stop();
         let statistics = self.low.statistics(program, state, named);
@@ -164,13 +164,14 @@ impl Hiql {
         let goal = program.rows(Rows::Mixed(config.policy_goals, config.offsets));
         let waypoint = program.rows(Rows::Ahead(config.waypoint_steps, Some(goal)));
         let asked = program.column(self.problem.policy_goal(goal));
-        let [state, waypoint, goal] =
-            [Layout::START, waypoint, goal].map(|rows| program.column(Column::State(rows)));
+        let [state, there] =
+            [Layout::START, waypoint].map(|rows| program.column(Column::State(rows)));
+        let [waypoint, goal] = [waypoint, goal].map(|rows| program.column(self.value.shown(rows)));
         let named = self.value.goal(program, state, waypoint).stop();
         let statistics = self.high.statistics(program, state, asked);
         let log_likelihood = self.high.log_likelihood(program, statistics, named);
         let here = minus_value(program, &self.value, state, goal);
-        let there = minus_value(program, &self.value, waypoint, goal);
+        let there = minus_value(program, &self.value, there, goal);
         program.advantage_regression(log_likelihood, here, there, self.weights())
     }
 }
@@ -197,7 +198,7 @@ impl Algorithm for Hiql {
     fn declare<T: Scalar>(&self, program: &mut Program<T>) {
         let config = &self.config;
         let goal = program.rows(Rows::Mixed(config.goals, config.offsets));
-        let columns = ValueColumns::declare(program, goal);
+        let columns = ValueColumns::declare(program, &self.value, goal);
         let loss = expectile_loss(
             program,
             (&self.value, &self.target),

@@ -219,6 +219,7 @@ mod tests {
     const PROBLEM: Problem = Problem {
         state_size: 5,
         goal_size: 2,
+        critic_goal_size: 2,
         action_size: 3,
         steps: 10,
         discount: 0.9,

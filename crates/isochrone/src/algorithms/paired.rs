@@ -30,6 +30,7 @@ impl PairedNet {
         choices: &PairedChoices<'_>,
         problem: Problem,
     ) -> Result<Self> {
+        problem.need_whole_goals(choices.name)?;
         choices.head.check()?;
         choices.network.check("algorithm.network")?;
         check_critics(choices.critics)?;

@@ -12,6 +12,8 @@ pub struct Problem {
     pub state_size: usize,
     /// Values of a goal that a policy sees.
     pub goal_size: usize,
+    /// Values of a goal that a critic sees.
+    pub critic_goal_size: usize,
     /// Values per action; 0 without actions.
     pub action_size: usize,
     /// Updates of the whole run.
@@ -36,6 +38,25 @@ impl Problem {
             whole if whole == self.state_size => Column::State(rows),
             part => Column::Goal(rows, part),
         }
+    }
+
+    /// The sizes of a state, of a critic's goal and of an action.
+    pub(super) fn critic_sizes(&self) -> (usize, usize, usize) {
+        (self.state_size, self.critic_goal_size, self.action_size)
+    }
+
+    /// Refuses critics that see a part of a goal only: a quasimetric compares states with states.
+    pub(super) fn need_whole_goals(&self, name: &str) -> Result<()> {
+        if self.critic_goal_size == self.state_size {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "`data.critic_goal` is `policy`, but the distance of `{name}` compares whole states"
+        ))
+        .hint(
+            "leave it out, or train `crl`, `gciql`, `gcivl`, `hiql`, `ddpg` or `c-learning`, \
+             whose critics have an input for the goal",
+        ))
     }
 
     /// The sizes of a policy's input and of an action.

@@ -137,6 +137,7 @@ impl Qrl {
     /// # Errors
     /// Choices that do not fit each other or the data.
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
+        problem.need_whole_goals("qrl")?;
         config.optimizer.check("algorithm.optimizer")?;
         config.dual_optimizer.check("algorithm.dual_optimizer")?;
         config.network.check("algorithm.network")?;

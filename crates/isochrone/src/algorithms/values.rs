@@ -16,7 +16,7 @@ impl Critique for Valued {
         action: Value,
         goal: RowsId,
     ) -> Option<Value> {
-        let goal = program.column(Column::State(goal));
+        let goal = program.column(self.shown(goal));
         let values = self.of_action(program, state, action, goal);
         (!values.is_empty()).then(|| {
             let least = program.extremum_of(Extremum::Least, &values);
@@ -32,7 +32,7 @@ impl Critique for Valued {
         goal: RowsId,
     ) -> Option<Value> {
         self.has_state_values().then(|| {
-            let goal = program.column(Column::State(goal));
+            let goal = program.column(self.shown(goal));
             minus_value(program, self, state, goal)
         })
     }
@@ -48,13 +48,13 @@ pub(super) struct ValueColumns {
 }
 
 impl ValueColumns {
-    /// Declares them for goals of `rows`; a start that is its own goal has arrived.
-    pub fn declare<T: Scalar>(program: &mut Program<T>, rows: RowsId) -> Self {
+    /// Declares them for goals of `rows`, as `critic` sees them; a start that is its own goal has arrived.
+    pub fn declare<T: Scalar>(program: &mut Program<T>, critic: &Valued, rows: RowsId) -> Self {
         let next = program.rows(Rows::Next);
         Self {
             state: program.column(Column::State(Layout::START)),
             next: program.column(Column::State(next)),
-            goal: program.column(Column::State(rows)),
+            goal: program.column(critic.shown(rows)),
             reached: program.column(Column::Reached(Layout::START, rows, None)),
         }
     }

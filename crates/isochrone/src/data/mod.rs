@@ -55,7 +55,7 @@ pub use inspect::{ColumnSummary, Inspection, Jumps, Lengths, SUSPICIOUS};
 pub use lessons::Lessons;
 pub(crate) use memory::check_room;
 pub use memory::{Memory, available, rounded};
-pub use normalization::{Normalization, Scaling};
+pub use normalization::{CriticGoal, Normalization, Scaling};
 pub use raw::RawRows;
 pub use reader::Choices;
 pub use rows::RowStream;

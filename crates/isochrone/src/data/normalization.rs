@@ -21,6 +21,24 @@ pub enum Scaling {
     Range,
 }
 
+/// What critics see of a goal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CriticGoal {
+    /// The whole state.
+    #[default]
+    State,
+    /// What policies see of it.
+    Policy,
+}
+
+impl CriticGoal {
+    /// Whether it is the whole state.
+    pub fn is_state(&self) -> bool {
+        *self == Self::State
+    }
+}
+
 /// The fitted shift and scale of every coordinate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Normalization {
@@ -34,6 +52,9 @@ pub struct Normalization {
     /// The coordinates of a goal that policies see; empty for all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy_goal: Vec<usize>,
+    /// What critics see of a goal.
+    #[serde(default, skip_serializing_if = "CriticGoal::is_state")]
+    pub critic_goal: CriticGoal,
     /// The directions of Fourier features; a model's file has them as an array of its own.
     #[serde(skip)]
     directions: Vec<f32>,
@@ -82,6 +103,7 @@ impl Normalization {
             scale,
             features: Features::None,
             policy_goal: Vec::new(),
+            critic_goal: CriticGoal::State,
             directions: Vec::new(),
             goal_places,
         }
@@ -124,6 +146,12 @@ impl Normalization {
         Self { policy_goal: axes, goal_places, ..self }
     }
 
+    /// The same, but critics see this of a goal.
+    #[must_use]
+    pub fn with_critic_goal(self, critic_goal: CriticGoal) -> Self {
+        Self { critic_goal, ..self }
+    }
+
     /// Checks that the coordinates of a policy's goal exist in states of this size.
     ///
     /// # Errors
@@ -153,6 +181,17 @@ impl Normalization {
     /// The positions, within what networks see of a state, that a policy sees of a goal.
     pub fn goal_places(&self) -> &[usize] {
         &self.goal_places
+    }
+
+    /// Values that a critic sees of a goal.
+    pub fn critic_goal_width(&self) -> usize {
+        self.critic_goal_places().map_or(self.width(), <[usize]>::len)
+    }
+
+    /// The positions, within what networks see of a state, that a critic sees of a goal; none if it
+    /// sees all of it.
+    pub fn critic_goal_places(&self) -> Option<&[usize]> {
+        (!self.critic_goal.is_state()).then_some(&self.goal_places)
     }
 
     /// What a policy sees of a goal, given what networks see of it.

@@ -48,6 +48,7 @@ impl ModelShape {
         let sizes = (self.normalization.width(), self.action_size);
         let distance = self.distance.as_ref().map(|shape| {
             let arena = parameters.arena("distance");
+            let sizes = (sizes.0, self.normalization.critic_goal_width(), sizes.1);
             (arena, shape.build(parameters, arena, sizes))
         });
         let policy = self.policy.as_ref().map(|shape| {
@@ -90,6 +91,10 @@ impl ModelShape {
         self.normalization.features.check(self.state_size)?;
         Normalization::check_policy_goal(&self.normalization.policy_goal, self.state_size)?;
         self.distance.iter().try_for_each(MeasureShape::check)?;
+        let whole = self.normalization.critic_goal.is_state();
+        if !whole && self.distance.as_ref().is_some_and(MeasureShape::is_quasimetric) {
+            return Err(Error::input("`critic_goal` is `policy`, but the distance has a head"));
+        }
         self.policy.iter().try_for_each(ActorShape::check)?;
         if self.policy.is_some() && self.action_size == 0 {
             return Err(Error::input("`action_size` is `0`, but there is a policy"));

@@ -34,12 +34,15 @@ pub fn export(model: &Model) -> Result<Vec<u8>> {
     let [state, goal] = inputs.map(|input| seen(&mut graph, &shape.normalization, &input));
     let numbers = model.numbers();
     if let (Some(form), Some(distance)) = (&shape.distance, numbers.distance) {
+        let places = shape.normalization.critic_goal_places();
+        let shown = places.map(|places| part(&mut graph, &goal, places));
         let mut writer = DistanceWriter {
             graph: &mut graph,
             numbers: FlatNumbers::new(distance),
             stored: stored(numbers.stored_actions, shape.action_size),
             sizes: (shape.normalization.width(), shape.action_size),
             ends: [&state, &goal],
+            shown: (shown.unwrap_or(goal.clone()), shape.normalization.critic_goal_width()),
         };
         let nats = writer.form(form);
         let steps = graph.scaled(&nats, (1.0 / (1.0 / shape.discount).ln()) as f32);
@@ -139,6 +142,8 @@ struct DistanceWriter<'g, 'a> {
     sizes: (usize, usize),
     /// Start and goal as networks see them.
     ends: [&'g TensorName; 2],
+    /// What networks with an input for the goal see of it, and how many values that is.
+    shown: (TensorName, usize),
 }
 
 impl<'a> DistanceWriter<'_, 'a> {
@@ -235,8 +240,9 @@ impl<'a> DistanceWriter<'_, 'a> {
         let (state, action) = self.sizes;
         let inputs = state + if shape.with_action { action } else { 0 };
         let start = self.layers(&shape.network, (inputs, shape.latent));
-        let goal = self.layers(&shape.network, (state, shape.latent));
-        let goal = goal.apply(self.graph, &[Part::Rows(self.ends[1], state)]);
+        let (shown, width) = self.shown.clone();
+        let goal = self.layers(&shape.network, (width, shape.latent));
+        let goal = goal.apply(self.graph, &[Part::Rows(&shown, width)]);
         let each: Vec<TensorName> = self
             .stored
             .clone()
@@ -256,9 +262,11 @@ impl<'a> DistanceWriter<'_, 'a> {
 
     fn valued(&mut self, shape: &ValuedShape) -> TensorName {
         let (state, action) = self.sizes;
-        let goal = shape.representation.unwrap_or(state);
-        let represent =
-            shape.representation.map(|size| (self.layers(&shape.network, (2 * state, size)), size));
+        let shown = self.shown.1;
+        let goal = shape.representation.unwrap_or(shown);
+        let represent = shape
+            .representation
+            .map(|size| (self.layers(&shape.network, (state + shown, size)), size));
         let states: Vec<Layers<'a>> = (0..shape.state_values)
             .map(|_| self.layers(&shape.network, (state + goal, 1)))
             .collect();
@@ -281,11 +289,12 @@ impl<'a> DistanceWriter<'_, 'a> {
         reading: Reading,
         action: &[f32],
     ) -> TensorName {
-        let (size, [from, to]) = (self.sizes.0, self.ends);
-        let value = networks.at(self.graph, from, to, action, size);
+        let [from, to] = self.ends.map(|end| (end, self.sizes.0));
+        let shown = self.shown.clone();
+        let value = networks.at(self.graph, from, &shown, action);
         match reading {
             Reading::Logit => {
-                let own = networks.at(self.graph, to, to, action, size);
+                let own = networks.at(self.graph, to, &shown, action);
                 self.graph.op("Sub", &[&own, &value])
             }
             Reading::Steps { discount } => {
@@ -317,17 +326,17 @@ impl ValueNetworks<'_> {
     fn at(
         &self,
         graph: &mut OnnxGraph,
-        from: &TensorName,
-        to: &TensorName,
+        (from, size): (&TensorName, usize),
+        (goal, shown): &(TensorName, usize),
         action: &[f32],
-        size: usize,
     ) -> TensorName {
         let goal = match &self.represent {
             Some((network, width)) => {
-                let raw = network.apply(graph, &[Part::Rows(from, size), Part::Rows(to, size)]);
+                let parts = [Part::Rows(from, size), Part::Rows(goal, *shown)];
+                let raw = network.apply(graph, &parts);
                 to_sphere(graph, &raw, *width)
             }
-            None => to.clone(),
+            None => goal.clone(),
         };
         let by_state = !self.states.is_empty();
         let networks = if by_state { &self.states } else { &self.actions };
@@ -349,6 +358,13 @@ impl ValueNetworks<'_> {
     }
 }
 
+/// The values of `rows` at these positions.
+fn part(graph: &mut OnnxGraph, rows: &TensorName, places: &[usize]) -> TensorName {
+    let places: Vec<i64> = places.iter().map(|&at| at as i64).collect();
+    let places = graph.wholes(&places);
+    graph.gathered(rows, &places, 1)
+}
+
 /// The action of the policies.
 fn act(
     graph: &mut OnnxGraph,
@@ -359,9 +375,7 @@ fn act(
 ) -> TensorName {
     let normalization = &shape.normalization;
     let (width, goal_width) = (normalization.width(), normalization.goal_width());
-    let places: Vec<i64> = normalization.goal_places().iter().map(|&at| at as i64).collect();
-    let places = graph.wholes(&places);
-    let goal = graph.gathered(goal, &places, 1);
+    let goal = part(graph, goal, normalization.goal_places());
     let asked = [Part::Rows(state, width), Part::Rows(&goal, goal_width)];
     match actor {
         ActorShape::One(policy) => {

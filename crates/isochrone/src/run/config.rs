@@ -12,7 +12,7 @@ use toml::{Table, Value};
 pub(super) use self::keys::overlay;
 use self::keys::{SEE_CONFIG, differ, one_line, read_algorithm, read_part, set, wrong_type};
 use crate::algorithms;
-use crate::data::{Dataset, Even, Features, Memory, Scaling};
+use crate::data::{CriticGoal, Dataset, Even, Features, Memory, Scaling};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::nn::check_discount;
@@ -73,10 +73,12 @@ pub struct DataConfig {
     /// Spreads starts and random goals evenly over places; none draws each row equally often.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub even: Option<Even>,
-    /// The coordinates of a goal that policies see, such as `[0, 1]`; left out they see all. A critic
-    /// always sees whole states.
+    /// The coordinates of a goal that policies see, such as `[0, 1]`; left out they see all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policy_goal: Vec<usize>,
+    /// What critics see of a goal: its whole `state`, or what the `policy` sees. Distances with a
+    /// triangle inequality compare whole states.
+    pub critic_goal: CriticGoal,
     /// The share of trajectories held out, where no other data are; 0 trains on all.
     pub validation: f64,
     /// A file of trajectories to validate on, or `none`; where this is not given and `validation` is
@@ -101,6 +103,7 @@ impl Default for DataConfig {
             features: Features::None,
             even: None,
             policy_goal: Vec::new(),
+            critic_goal: CriticGoal::State,
             validation: 0.1,
             held_out: None,
             memory: None,
@@ -283,6 +286,7 @@ impl RunConfig {
             features: self.data.features.clone(),
             even: self.data.even.clone(),
             policy_goal: self.data.policy_goal.clone(),
+            critic_goal: self.data.critic_goal,
             ..DataConfig::default()
         };
         let train = TrainConfig { steps, batch_size, shards, ..TrainConfig::default() };

@@ -291,7 +291,8 @@ fn normalized(
     Normalization::check_policy_goal(goal, training.state_size())?;
     let normalization = Normalization::fit(&training, config.data.scaling)?
         .with(features.clone())
-        .with_policy_goal(goal.clone());
+        .with_policy_goal(goal.clone())
+        .with_critic_goal(config.data.critic_goal);
     let training = match &config.data.even {
         Some(law) => training.evened(law)?,
         None => training,

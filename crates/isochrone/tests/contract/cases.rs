@@ -94,7 +94,7 @@ const SHARED: [&str; 8] = [
 ];
 
 /// Choices of one learner.
-const OWN: [(&str, &str); 32] = [
+const OWN: [(&str, &str); 33] = [
     ("atlas", "algorithm.extraction.name=ddpg-bc"),
     ("atlas", "algorithm.teacher.kinds.by=displacement algorithm.teacher.goals=30"),
     ("atlas", "algorithm.teacher={place=[1],confidence=0}"),
@@ -121,6 +121,7 @@ const OWN: [(&str, &str); 32] = [
     ("crl", WITHOUT_ACTIONS),
     ("gcbc", "algorithm.policy.law.kind=tanh"),
     ("gcivl", WITHOUT_ACTIONS),
+    ("gcivl", "data.policy_goal=[1] data.critic_goal=policy"),
     ("gciql", "algorithm.extraction.name=awr"),
     ("gciql", "algorithm.policy.law.kind=tanh"),
     ("hiql", "algorithm.waypoint_steps=3 algorithm.policy.law.kind=tanh"),

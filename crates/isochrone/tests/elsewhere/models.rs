@@ -14,7 +14,7 @@ pub const STATE: usize = 3;
 const LENGTHS: [usize; 12] = [15; 12];
 
 /// What differs from a learner's defaults; `discrete` alone asks for discrete actions.
-const VARIANTS: [(&str, &str); 27] = [
+const VARIANTS: [(&str, &str); 31] = [
     ("cmd1", "algorithm.head={kind='mrn',latent=16,components=4}"),
     ("cmd1", "algorithm.head={kind='max',latent=16}"),
     ("cmd1", "algorithm.head={kind='iqe',latent=16,group=4}"),
@@ -49,6 +49,14 @@ const VARIANTS: [(&str, &str); 27] = [
     ("gciql", "discrete"),
     ("hiql", "algorithm.waypoint_steps=3"),
     ("gcbc", "discrete"),
+    ("crl", "data.policy_goal=[2] data.critic_goal=policy"),
+    (
+        "hiql",
+        "data.features={kind='fourier',axes=[0,2],count=5,length=2.0} data.policy_goal=[0,2] \
+         data.critic_goal=policy",
+    ),
+    ("gciql", "data.policy_goal=[0,2] data.critic_goal=policy"),
+    ("c-learning", "data.policy_goal=[1] data.critic_goal=policy"),
 ];
 
 /// Every learner with its defaults, and variants that reach every branch of the format.

@@ -17,8 +17,17 @@ fn declared(config: &Config, data: &Dataset, farthest: Option<f64>) -> Program<f
     let (state_size, action_size) = (data.state_size(), data.action_size());
     let mut parameters = Parameters::default();
     let (steps, discount, radius) = (STEPS, 0.95, Some(0.3));
-    let goal_size = state_size;
-    let problem = Problem { state_size, goal_size, action_size, steps, discount, radius, farthest };
+    let (goal_size, critic_goal_size) = (state_size, state_size);
+    let problem = Problem {
+        state_size,
+        goal_size,
+        critic_goal_size,
+        action_size,
+        steps,
+        discount,
+        radius,
+        farthest,
+    };
     let learner = config.fitted(data).unwrap().build(problem, &mut parameters).unwrap();
     let mut program = Program::new(parameters, BATCH, state_size, action_size);
     learner.declare(&mut program);

@@ -20,7 +20,7 @@ use several::Several;
 pub use stepped::{Projector, Stepped, SteppedShape};
 pub use valued::{Reading, Valued, ValuedShape};
 pub use view::{Embedding, Gather, Latents, Measure, Pairs, View};
-use view::{for_pairs, read};
+use view::{for_pairs, read, shown};
 
 use crate::engine::{ArenaId, Parameters};
 use crate::error::{Error, Result};
@@ -54,17 +54,19 @@ impl MeasureShape {
         if members == 1 { self } else { Self::Several { members, of: Box::new(self) } }
     }
 
-    /// Adds the networks of this form to `arena`, for states and actions of these sizes.
+    /// Adds the networks of this form to `arena`, for states, their critics' goals and actions of these
+    /// sizes.
     pub fn build(
         &self,
         parameters: &mut Parameters,
         arena: ArenaId,
-        sizes: (usize, usize),
+        sizes: (usize, usize, usize),
     ) -> Box<dyn Measure> {
+        let whole = (sizes.0, sizes.2);
         match self {
-            Self::Encoded(shape) => Box::new(Encoded::new(parameters, arena, shape, sizes)),
-            Self::Paired(shape) => Box::new(Paired::new(parameters, arena, shape, sizes)),
-            Self::Stepped(shape) => Box::new(Stepped::new(parameters, arena, shape, sizes)),
+            Self::Encoded(shape) => Box::new(Encoded::new(parameters, arena, shape, whole)),
+            Self::Paired(shape) => Box::new(Paired::new(parameters, arena, shape, whole)),
+            Self::Stepped(shape) => Box::new(Stepped::new(parameters, arena, shape, whole)),
             Self::Scored(shape) => Box::new(Scored::new(parameters, (arena, arena), shape, sizes)),
             Self::Valued(shape) => Box::new(Valued::new(parameters, arena, shape, sizes)),
             Self::Several { members, of } => {

@@ -5,7 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Embedding, Latents, Measure, Pairs, View, for_pairs};
+use super::{Embedding, Latents, Measure, Pairs, View, for_pairs, shown};
+use crate::data::sampler::{Column, RowsId};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value};
 use crate::nn::{Mlp, Network};
 
@@ -28,6 +29,8 @@ pub struct Scored {
     start: Mlp,
     goal: Mlp,
     shape: ScoredShape,
+    /// Values of a goal that its encoder sees, if not all.
+    part: Option<usize>,
 }
 
 impl Scored {
@@ -36,15 +39,21 @@ impl Scored {
         parameters: &mut Parameters,
         (starts, goals): (ArenaId, ArenaId),
         shape: &ScoredShape,
-        (state_size, action_size): (usize, usize),
+        (state_size, goal_size, action_size): (usize, usize, usize),
     ) -> Self {
         let inputs = state_size + if shape.with_action { action_size } else { 0 };
         let mut encoder = |arena: ArenaId, inputs: usize| {
             Mlp::new(parameters, arena, &shape.network, (inputs, shape.latent), 1.0)
         };
         let start = encoder(starts, inputs);
-        let goal = encoder(goals, state_size);
-        Self { start, goal, shape: shape.clone() }
+        let goal = encoder(goals, goal_size);
+        let part = (goal_size < state_size).then_some(goal_size);
+        Self { start, goal, shape: shape.clone(), part }
+    }
+
+    /// What the goals' encoder is shown of `rows`.
+    pub fn shown(&self, rows: RowsId) -> Column {
+        shown(rows, self.part)
     }
 
     /// Whether starts are seen with their actions.
@@ -111,7 +120,7 @@ impl Scored {
 impl Measure for Scored {
     fn embed(&self, view: &View<'_>, states: &[f32]) -> Vec<Embedding> {
         let width = self.shape.latent;
-        let goals = view.infer(&self.goal, states);
+        let goals = view.infer(&self.goal, &view.shown(states));
         let copy = |action: &[f32]| {
             let from = self.starts(view, &view.beside(states, action));
             let rows = from.rows().zip(goals.chunks_exact(width));

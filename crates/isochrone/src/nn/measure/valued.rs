@@ -7,7 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Embedding, Latents, Measure, Pairs, View};
+use super::{Embedding, Latents, Measure, Pairs, View, shown};
+use crate::data::sampler::{Column, RowsId};
 use crate::engine::{ArenaId, Parameters, Program, Scalar, Value};
 use crate::nn::{Mlp, Network};
 use crate::ops::to_sphere;
@@ -48,6 +49,8 @@ pub struct Valued {
     actions: Vec<Mlp>,
     representation: Option<(Mlp, usize)>,
     reading: Reading,
+    /// Values of a goal that the networks see, if not all.
+    part: Option<usize>,
 }
 
 impl Valued {
@@ -56,19 +59,25 @@ impl Valued {
         parameters: &mut Parameters,
         arena: ArenaId,
         shape: &ValuedShape,
-        (state_size, action_size): (usize, usize),
+        (state_size, goal_size, action_size): (usize, usize, usize),
     ) -> Self {
-        let goal = shape.representation.unwrap_or(state_size);
+        let goal = shape.representation.unwrap_or(goal_size);
         let mut network =
             |sizes: (usize, usize)| Mlp::new(parameters, arena, &shape.network, sizes, 1.0);
         let representation =
-            shape.representation.map(|size| (network((2 * state_size, size)), size));
+            shape.representation.map(|size| (network((state_size + goal_size, size)), size));
         let mut critics = |count: usize, inputs: usize| -> Vec<Mlp> {
             (0..count).map(|_| network((inputs, 1))).collect()
         };
         let states = critics(shape.state_values, state_size + goal);
         let actions = critics(shape.action_values, state_size + action_size + goal);
-        Self { arena, states, actions, representation, reading: shape.reading }
+        let part = (goal_size < state_size).then_some(goal_size);
+        Self { arena, states, actions, representation, reading: shape.reading, part }
+    }
+
+    /// What the networks are shown of `rows` as goals.
+    pub fn shown(&self, rows: RowsId) -> Column {
+        shown(rows, self.part)
     }
 
     /// The arena of all networks.
@@ -117,7 +126,8 @@ impl Valued {
     /// The representation of each goal from the state beside it, scaled to the sphere.
     fn represent(&self, view: &View<'_>, states: &[f32], goals: &[f32]) -> Option<Vec<f32>> {
         let (network, size) = self.representation.as_ref()?;
-        let goal_rows = View { action_size: view.state_size, ..*view };
+        let goal_size = self.part.unwrap_or(view.state_size);
+        let goal_rows = View { action_size: goal_size, ..*view };
         let inputs = goal_rows.with(states, Some(goals));
         let raw = view.infer(network, &inputs);
         let mut rows = vec![0.0; raw.len()];
@@ -135,8 +145,9 @@ impl Valued {
             .chunks_exact(width)
             .flat_map(|start| start[..view.state_size].iter().copied())
             .collect();
-        let represented = self.represent(view, &states, goals);
-        let goals = represented.as_deref().unwrap_or(goals);
+        let goals = view.shown(goals);
+        let represented = self.represent(view, &states, &goals);
+        let goals = represented.as_deref().unwrap_or(&goals);
         let goal_width = goals.len() / (starts.len() / width);
         let rows = View { state_size: width, action_size: goal_width, ..*view };
         let inputs = rows.with(starts, Some(goals));

@@ -1,7 +1,9 @@
 //! How a trained distance is read, whatever its form.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::data::sampler::{Column, RowsId};
 use crate::engine::Threads;
 use crate::nn::{Head, Mlp};
 
@@ -17,6 +19,8 @@ pub struct View<'a> {
     pub state_size: usize,
     /// Values per action.
     pub action_size: usize,
+    /// The positions within a state that networks see of a goal; none if they see all of it.
+    pub goal_places: Option<&'a [usize]>,
     /// Whether networks compute in double precision.
     pub precise: bool,
 }
@@ -28,6 +32,13 @@ impl View<'_> {
             true => network.infer_precisely(self.numbers, inputs),
             false => network.infer(self.threads, self.numbers, inputs),
         }
+    }
+
+    /// What networks that take goals are shown of these states.
+    pub(super) fn shown<'s>(&self, states: &'s [f32]) -> Cow<'s, [f32]> {
+        let Some(places) = self.goal_places else { return Cow::Borrowed(states) };
+        let part = |state: &'s [f32]| places.iter().map(move |&place| state[place]);
+        states.chunks_exact(self.state_size).flat_map(part).collect()
     }
 
     /// Each stored action, or once nothing.
@@ -149,6 +160,11 @@ pub trait Measure: Send + Sync {
     fn gather(&self) -> Gather {
         Gather::Mean
     }
+}
+
+/// What a network is shown of `rows` as goals: whole states, or a part of so many values.
+pub(super) fn shown(rows: RowsId, part: Option<usize>) -> Column {
+    part.map_or(Column::State(rows), |width| Column::Goal(rows, width))
 }
 
 /// Writes what a head says of the pairs asked for.
