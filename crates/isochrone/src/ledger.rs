@@ -57,8 +57,8 @@ impl Due {
 pub struct Resumed {
     /// Later rows are removed.
     pub step: u64,
-    /// The rows that must be there; none if any rows will do.
-    pub due: Option<Due>,
+    /// The rows that must be there, and up to which step; none if any rows will do.
+    pub due: Option<(Due, u64)>,
 }
 
 /// A CSV file to which rows are added.
@@ -147,6 +147,11 @@ impl Ledger {
         Ok(())
     }
 
+    /// The step of the last row; none if there is no row.
+    pub fn last_step(&self) -> Option<u64> {
+        self.last_step
+    }
+
     /// Returns when all rows are on disk.
     ///
     /// # Errors
@@ -232,7 +237,7 @@ impl Kept {
                 (None, _) => cut = cut.or(Some(index + 2)),
             }
         }
-        match due.and_then(|due| due.first_missing(step, steps)) {
+        match due.and_then(|(due, until)| due.first_missing(until, steps)) {
             Some(missing) => Err(lost_row(missing)),
             None => Ok(kept),
         }
@@ -454,7 +459,7 @@ mod tests {
 
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("metrics.csv");
-        let resume = Some(Resumed { step: 10, due: Some(due) });
+        let resume = Some(Resumed { step: 10, due: Some((due, 10)) });
         for kept in [[4, 10], [8, 10], [4, 8]] {
             fill(&mut Ledger::open(&path, &columns(), None).unwrap(), kept);
             let error = Ledger::open(&path, &columns(), resume).unwrap_err().to_string();
@@ -462,6 +467,14 @@ mod tests {
         }
         fill(&mut Ledger::open(&path, &columns(), None).unwrap(), [4, 8, 10]);
         Ledger::open(&path, &columns(), resume).unwrap();
+
+        // A row that is made again may be missing; those before it may not.
+        let but_the_last = Some(Resumed { step: 10, due: Some((due, 9)) });
+        fill(&mut Ledger::open(&path, &columns(), None).unwrap(), [4, 8]);
+        let ledger = Ledger::open(&path, &columns(), but_the_last).unwrap();
+        assert_eq!(ledger.last_step(), Some(8));
+        fill(&mut Ledger::open(&path, &columns(), None).unwrap(), [4, 10]);
+        Ledger::open(&path, &columns(), but_the_last).unwrap_err();
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::ledger::{self, Due, Ledger, Resumed};
 use crate::train::TrainConfig;
 
 /// What depends on the clock: updates per second since the last save, and how long the evaluation
-/// took that was due at its step.
+/// took that ended since.
 const TIMES: [&str; 2] = ["time/updates_per_second", "time/evaluation_seconds"];
 
 /// The rows of a run that `settings` describes which are due in the tables of metrics and of
@@ -50,7 +50,8 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Opens or creates the files in `folder`. With `resume`, rows of later steps are removed, and
-    /// every row that was due up to that step must be there.
+    /// every row that was due up to that step must be there; only the evaluation of that step may
+    /// still have been under way, unless the run was complete.
     ///
     /// # Errors
     /// A table that is damaged or of other columns, a lost row, disk I/O that fails.
@@ -60,14 +61,17 @@ impl Journal {
         settings: &TrainConfig,
         resume: Option<u64>,
     ) -> Result<Self> {
-        let open = |name: &str, columns: Vec<String>, due: Option<Due>| {
+        let open = |name: &str, columns: Vec<String>, due: Option<(Due, u64)>| {
             let resumed = resume.map(|step| Resumed { step, due });
             let ledger = Ledger::open(&folder.join(name), &columns, resumed)?;
             Ok(Recorded { columns, ledger })
         };
-        let [logged, evaluated] = due(settings).map(Some);
-        let metrics = open(METRICS, names.metrics, logged)?;
-        let evaluation = names.evaluation.map(|columns| open(EVALUATION, columns, evaluated));
+        let [logged, evaluated] = due(settings);
+        let step = resume.unwrap_or(0);
+        let measured = if step == settings.steps { step } else { step.saturating_sub(1) };
+        let metrics = open(METRICS, names.metrics, Some((logged, step)))?;
+        let evaluation =
+            names.evaluation.map(|columns| open(EVALUATION, columns, Some((evaluated, measured))));
         let evaluation = evaluation.transpose()?;
         let timing = open(TIMING, TIMES.map(str::to_owned).into(), None)?;
         let lines = open_lines(folder, [Some(&metrics), evaluation.as_ref()])?;
@@ -78,6 +82,11 @@ impl Journal {
     /// Adds a row of training and validation metrics.
     pub(super) fn logged(&mut self, step: u64, values: &[f64]) -> Result<()> {
         add(&mut self.metrics, Some(&mut self.lines), &mut self.events, step, values)
+    }
+
+    /// Whether the evaluation of `step` is in its table; true if nothing is evaluated.
+    pub(super) fn has_evaluation(&self, step: u64) -> bool {
+        self.evaluation.as_ref().is_none_or(|table| table.ledger.last_step() == Some(step))
     }
 
     /// Adds a row of an evaluation.

@@ -18,6 +18,7 @@
 //! schedules and phases, which are shares of all updates, then span the new number, so that the
 //! result is not that of a run begun with it.
 
+mod beside;
 pub mod compare;
 mod config;
 pub mod files;

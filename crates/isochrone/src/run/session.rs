@@ -4,8 +4,10 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use super::beside::{Beside, Evaluated};
 use super::config::RunConfig;
 use super::files::{CHECKPOINTS, MODEL};
 use super::folder::{self, final_snapshot};
@@ -78,7 +80,19 @@ pub fn execute(
     hardware: impl Into<Hardware>,
     observer: &mut dyn Observer,
 ) -> Result<Finished> {
-    let hardware = hardware.into();
+    execute_beside(config, source, folder, conditions, hardware.into(), observer, None)
+}
+
+/// As [`execute`]; `beside` says whether evaluations run beside training, whatever the device.
+fn execute_beside(
+    config: &RunConfig,
+    source: &Source,
+    folder: &Path,
+    conditions: &Conditions,
+    hardware: Hardware,
+    observer: &mut dyn Observer,
+    beside: Option<bool>,
+) -> Result<Finished> {
     let collective = hardware.collective.clone();
     // Of several processes that carry the run, rank 0 alone reads and writes its folder.
     let keeps = collective.rank() == 0;
@@ -99,7 +113,9 @@ pub fn execute(
         trainer,
         success: None,
         keeps,
+        beside: false,
     };
+    session.beside = beside.unwrap_or(session.trainer.on_gpu());
     session.agree(&collective)?;
     let from = if keeps { session.begin(observer)? } else { None };
     session.trainer.share(&collective)?;
@@ -227,6 +243,8 @@ struct Session<'a> {
     success: Option<Success>,
     /// Whether this process reads and writes the folder.
     keeps: bool,
+    /// Whether training goes on while the policy is evaluated: a GPU leaves the cores idle.
+    beside: bool,
 }
 
 impl Session<'_> {
@@ -296,29 +314,64 @@ impl Session<'_> {
 
     fn run(&mut self, observer: &mut dyn Observer) -> Result<Finished> {
         let mut journal = self.keeps.then(|| self.open_journal()).transpose()?;
+        std::thread::scope(|scope| self.train(scope, journal.as_mut(), observer))?;
+        self.finish(observer)
+    }
+
+    /// Updates, rows and checkpoints up to the last step.
+    fn train<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+        mut journal: Option<&mut Journal>,
+        observer: &mut dyn Observer,
+    ) -> Result<()>
+    where
+        Self: 'scope,
+    {
         let (settings, names) = (&self.config.train, self.trainer.metrics());
         let [logged, evaluated] = due(settings);
         let saved = Due { every: settings.save_every, last: settings.steps };
         let mut since = (Instant::now(), self.trainer.step());
+        let mut seconds = f64::NAN;
+        let mut beside: Option<Beside<'scope>> = None;
+        if let Some(journal) = journal.as_deref_mut() {
+            self.catch_up(journal, observer)?;
+        }
         while self.trainer.step() < settings.steps {
             self.trainer.updates(self.next_stop())?;
             let step = self.trainer.step();
             let last = step == settings.steps;
             if logged.at(step) {
                 let row = self.trainer.row()?;
-                journal.as_mut().map_or(Ok(()), |journal| journal.logged(step, &row))?;
                 observer.logged(step, &names, &row);
+                match (&mut beside, journal.as_deref_mut()) {
+                    (Some(beside), _) => beside.wait(step, row),
+                    (None, Some(journal)) => journal.logged(step, &row)?,
+                    (None, None) => {}
+                }
             }
-            let mut seconds = f64::NAN;
-            if let Some(journal) = journal.as_mut().filter(|_| evaluated.at(step)) {
-                seconds = self.evaluate(journal, observer)?;
+            let due = evaluated.at(step);
+            if let Some(journal) = journal.as_deref_mut() {
+                if let Some(ended) = beside.take_if(|beside| due || beside.has_ended()) {
+                    seconds = self.settle(ended, journal, observer)?;
+                }
+                if due && self.beside && !last {
+                    beside = Some(self.evaluate_beside(scope, journal)?);
+                } else if due {
+                    seconds = self.evaluate(journal, observer)?;
+                }
             }
             observer.updated(step, settings.steps);
             let signal = self.trainer.stops(observer.signal());
             let saves = saved.at(step) || signal.is_some();
-            if let Some(journal) = journal.as_mut().filter(|_| saves) {
+            if let Some(journal) = journal.as_deref_mut().filter(|_| saves) {
+                // A checkpoint needs the rows before it; that of its own step can be made again.
+                let needed = |beside: &mut Beside<'_>| beside.step < step || signal.is_some();
+                if let Some(ended) = beside.take_if(needed) {
+                    seconds = self.settle(ended, journal, observer)?;
+                }
                 let rate = (step - since.1) as f64 / since.0.elapsed().as_secs_f64();
-                journal.timed(step, [rate, seconds])?;
+                journal.timed(step, [rate, std::mem::replace(&mut seconds, f64::NAN)])?;
                 since = (Instant::now(), step);
                 self.await_folder(observer)?;
                 self.save(journal)?;
@@ -327,7 +380,7 @@ impl Session<'_> {
                 return Err(Error::Interrupted(signal));
             }
         }
-        self.finish(observer)
+        Ok(())
     }
 
     /// The next step at which there is something to do besides updating.
@@ -342,20 +395,75 @@ impl Session<'_> {
             .fold(settings.steps, |stop, every| stop.min(next(every)))
     }
 
+    /// Evaluates the model that the run resumes from, if it was stopped before its evaluation ended.
+    fn catch_up(&mut self, journal: &mut Journal, observer: &mut dyn Observer) -> Result<()> {
+        let step = self.trainer.step();
+        let [_, evaluated] = due(&self.config.train);
+        if step > 0 && evaluated.at(step) && !journal.has_evaluation(step) {
+            self.evaluate(journal, observer)?;
+        }
+        Ok(())
+    }
+
     /// Measures success in the world and draws the map; how many seconds the measuring took.
     fn evaluate(&mut self, journal: &mut Journal, observer: &mut dyn Observer) -> Result<f64> {
+        let model = self.pictured(journal)?;
+        let found = Evaluated::by(|| measure(self.config, self.source, &self.tasks, &model))?;
+        self.record(self.trainer.step(), found, journal, observer)
+    }
+
+    /// As [`Session::evaluate`], but training goes on meanwhile.
+    fn evaluate_beside<'scope>(
+        &self,
+        scope: &'scope Scope<'scope, '_>,
+        journal: &mut Journal,
+    ) -> Result<Beside<'scope>>
+    where
+        Self: 'scope,
+    {
+        let model = self.pictured(journal)?;
+        let (config, source, tasks) = (self.config, self.source, self.tasks.clone());
+        let found = move || measure(config, source, &tasks, &model);
+        Beside::begin(scope, self.trainer.step(), found)
+    }
+
+    /// Waits for an evaluation, and writes its row and those that waited for it.
+    fn settle(
+        &mut self,
+        beside: Beside<'_>,
+        journal: &mut Journal,
+        observer: &mut dyn Observer,
+    ) -> Result<f64> {
+        let step = beside.step;
+        let (found, waiting) = beside.end()?;
+        let seconds = self.record(step, found, journal, observer)?;
+        waiting.iter().try_for_each(|(step, row)| journal.logged(*step, row))?;
+        Ok(seconds)
+    }
+
+    /// Writes the row of an evaluation.
+    fn record(
+        &mut self,
+        step: u64,
+        found: Evaluated,
+        journal: &mut Journal,
+        observer: &mut dyn Observer,
+    ) -> Result<f64> {
+        let Some(success) = found.success else { return Ok(f64::NAN) };
+        journal.evaluated(step, &evaluation_row(&success, self.source.groups()))?;
+        observer.evaluated(step, &success);
+        self.success = Some(success);
+        Ok(found.seconds)
+    }
+
+    /// The model as it stands, drawn as a map.
+    fn pictured(&self, journal: &mut Journal) -> Result<Model> {
         let model = self.trainer.model()?;
         #[cfg(feature = "pictures")]
         self.draw(&model, journal)?;
-        let since = Instant::now();
-        let Some(measured) = measure(self.config, self.source, &self.tasks, &model)? else {
-            return Ok(f64::NAN);
-        };
-        let row = evaluation_row(&measured, self.source.groups());
-        journal.evaluated(self.trainer.step(), &row)?;
-        observer.evaluated(self.trainer.step(), &measured);
-        self.success = Some(measured);
-        Ok(since.elapsed().as_secs_f64())
+        #[cfg(not(feature = "pictures"))]
+        let _ = journal;
+        Ok(model)
     }
 
     /// Adds the map of the learned distance to TensorBoard's events, where states lie in a plane.
@@ -423,5 +531,81 @@ impl Session<'_> {
             model.save_with(&path, folder::model_facts(self.config, &self.data)?)?;
         }
         Ok(Finished { model, success: self.success.take() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Threads;
+    use crate::run::open_source;
+
+    /// What a run leaves, apart from what depends on the clock.
+    const FILES: [&str; 4] = ["metrics.csv", "evaluation.csv", "metrics.jsonl", MODEL];
+
+    fn config(save_every: u64) -> RunConfig {
+        let settings = [
+            "data.source=pinwheel",
+            "data.episodes=6",
+            "train.steps=12",
+            "train.batch_size=16",
+            "train.log_every=1",
+            "train.evaluate_every=4",
+            "train.keep=9",
+            "evaluation.tasks=3",
+            "algorithm.name=gcbc",
+        ];
+        let saved = format!("train.save_every={save_every}");
+        let settings: Vec<String> =
+            settings.iter().map(|setting| (*setting).to_owned()).chain([saved]).collect();
+        RunConfig::parse("", &settings).unwrap()
+    }
+
+    fn executed(config: &RunConfig, folder: &Path, beside: bool) {
+        let source = open_source(&config.data).unwrap();
+        let (conditions, hardware) = (Conditions::default(), Hardware::from(Threads::default()));
+        let how = Some(beside);
+        execute_beside(config, &source, folder, &conditions, hardware, &mut Silent, how).unwrap();
+    }
+
+    fn left(folder: &Path) -> Vec<Vec<u8>> {
+        FILES.map(|name| std::fs::read(folder.join(name)).unwrap()).into()
+    }
+
+    #[test]
+    fn an_evaluation_beside_training_leaves_the_files_of_one_in_turn() {
+        for save_every in [3, 4, 12] {
+            let config = config(save_every);
+            let [turn, beside] = [false, true].map(|beside| {
+                let folder = tempfile::tempdir().unwrap();
+                executed(&config, folder.path(), beside);
+                left(folder.path())
+            });
+            assert!(turn == beside, "saved every {save_every}");
+        }
+    }
+
+    #[test]
+    fn a_run_killed_before_its_evaluation_ended_evaluates_its_checkpoint() {
+        let config = config(4);
+        for beside in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let folder = folder.path();
+            executed(&config, folder, true);
+            let whole = left(folder);
+            // Killed after the checkpoint of step 8 was saved, while its evaluation ran.
+            let checkpoints = std::fs::read_dir(folder.join(CHECKPOINTS)).unwrap();
+            let mut paths: Vec<PathBuf> = checkpoints.map(|entry| entry.unwrap().path()).collect();
+            paths.sort();
+            std::fs::remove_file(paths.pop().unwrap()).unwrap();
+            std::fs::remove_file(folder.join(MODEL)).unwrap();
+            let table = folder.join("evaluation.csv");
+            let text = std::fs::read_to_string(&table).unwrap();
+            let rows: Vec<&str> = text.split_inclusive('\n').collect();
+            assert_eq!(rows.len(), 4, "{text}");
+            std::fs::write(&table, rows[..2].concat()).unwrap();
+            executed(&config, folder, beside);
+            assert!(left(folder) == whole);
+        }
     }
 }

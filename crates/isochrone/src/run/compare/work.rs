@@ -14,6 +14,7 @@ use crate::engine::{Hardware, Seeds, Threads};
 use crate::error::{Error, Result};
 use crate::evaluate::{ASKED, Accuracy, Control, ExactSteps, accuracy, success, supported_steps};
 use crate::ledger::{self, Ledger};
+use crate::run::beside::own_pool;
 use crate::run::files::{ACCURACY, DIVERGED, MODEL, PLANNER};
 use crate::run::tables::{evaluation_columns, evaluation_row};
 use crate::run::{Conditions, Observer, RunConfig, Source, execute, folder, open_model, tasks};
@@ -173,15 +174,6 @@ impl Plan {
         known.push((key, exact.clone()));
         Ok(Some(exact))
     }
-}
-
-/// The threads of one run. Episodes and graphs use threads at every step, and runs that shared a pool
-/// would wait for each other.
-fn own_pool(threads: usize) -> Result<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().map_err(|error| {
-        Error::memory(format!("cannot start the threads of a run: {error}"))
-            .hint("lower `--threads`")
-    })
 }
 
 /// Measures once how the final model of a run does along the graph planner's waypoints.

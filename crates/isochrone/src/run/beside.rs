@@ -1,0 +1,73 @@
+//! An evaluation that runs while a GPU goes on training.
+//!
+//! What is logged meanwhile waits for its row, so that every file has the order of a run that
+//! evaluates in turn.
+
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::evaluate::Success;
+
+/// An evaluation under way.
+pub(super) struct Beside<'scope> {
+    /// The step of the model that is evaluated.
+    pub(super) step: u64,
+    thread: ScopedJoinHandle<'scope, Result<Evaluated>>,
+    waiting: Vec<(u64, Vec<f64>)>,
+}
+
+/// An evaluation that has ended.
+pub(super) struct Evaluated {
+    /// None if there is nothing to evaluate.
+    pub(super) success: Option<Success>,
+    /// How long it took.
+    pub(super) seconds: f64,
+}
+
+impl Evaluated {
+    /// What `measure` finds, and how long it takes.
+    pub(super) fn by(measure: impl FnOnce() -> Result<Option<Success>>) -> Result<Self> {
+        let since = Instant::now();
+        let success = measure()?;
+        Ok(Self { success, seconds: since.elapsed().as_secs_f64() })
+    }
+}
+
+impl<'scope> Beside<'scope> {
+    /// Begins to measure, on as many threads as the pool of the caller has.
+    pub(super) fn begin(
+        scope: &'scope Scope<'scope, '_>,
+        step: u64,
+        measure: impl FnOnce() -> Result<Option<Success>> + Send + 'scope,
+    ) -> Result<Self> {
+        let pool = own_pool(rayon::current_num_threads())?;
+        let thread = scope.spawn(move || pool.install(|| Evaluated::by(measure)));
+        Ok(Self { step, thread, waiting: Vec::new() })
+    }
+
+    /// Keeps a row of metrics until the evaluation has ended.
+    pub(super) fn wait(&mut self, step: u64, row: Vec<f64>) {
+        self.waiting.push((step, row));
+    }
+
+    /// Whether it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for the end: what was found, and the rows that waited.
+    pub(super) fn end(self) -> Result<(Evaluated, Vec<(u64, Vec<f64>)>)> {
+        let found = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((found?, self.waiting))
+    }
+}
+
+/// The threads of one run. Episodes and graphs use threads at every step, and runs that shared a pool
+/// would wait for each other.
+pub(super) fn own_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().map_err(|error| {
+        Error::memory(format!("cannot start the threads of a run: {error}"))
+            .hint("lower `--threads`")
+    })
+}
