@@ -113,6 +113,29 @@ fn wide_numbers_are_narrowed_only_where_they_stay_finite() {
     );
 }
 
+#[test]
+fn many_numbers_of_either_width_are_read() {
+    let values: Vec<f32> = (0..MANY + 1).map(|at| at as f32).collect();
+    for count in [MANY - 1, MANY, MANY + 1] {
+        let text = |item: &str| {
+            format!("{{'descr': '{item}', 'fortran_order': False, 'shape': ({count},), }}")
+        };
+        let narrow: Vec<u8> = values[..count].iter().flat_map(|x| x.to_le_bytes()).collect();
+        assert!(read(&array(&text("<f4"), &narrow)).unwrap().1 == values[..count]);
+        let wide: Vec<u8> =
+            values[..count].iter().flat_map(|&x| f64::from(x).to_le_bytes()).collect();
+        assert!(read(&array(&text("<f8"), &wide)).unwrap().1 == values[..count]);
+    }
+}
+
+#[test]
+fn arrays_of_no_numbers_and_of_eight_dimensions_are_read() {
+    for (shape, numbers) in [("(0, 2)", 0), ("(1,1,1,1,1,1,1,2)", 2)] {
+        let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+        assert_eq!(read(&array(&text, &vec![0; 4 * numbers])).unwrap().1, vec![0.0; numbers]);
+    }
+}
+
 #[cfg(any(feature = "hdf5", feature = "parquet"))]
 #[test]
 fn a_number_too_large_is_named_by_its_row_of_the_whole_array() {

@@ -219,6 +219,63 @@ fn a_mix_draws_each_kind_of_goal_as_often_as_it_says() {
 }
 
 #[test]
+fn goals_of_the_same_trajectory_are_uniform_over_the_rows_after_the_start() {
+    let dataset = numbered(&[9, 3]);
+    let plain = Normalization::fit(&dataset, Scaling::None).unwrap();
+    let mut layout = Layout::default();
+    let mix = GoalMix { current: 0.0, future: 0.0, trajectory: 1.0, random: 0.0 };
+    let goal = layout.rows(Rows::Mixed(mix, Offsets { from: First::Zero, end: End::Clip }));
+    let sampler = Sampler::new(&dataset, &plain, layout, 0.9);
+    let mut batch = sampler.batch(1000);
+    let mut counts = [0.0; 8];
+    for step in 0..100 {
+        sampler.fill(&mut batch, 4, step).unwrap();
+        let pairs = batch.rows(Layout::START).iter().zip(batch.rows(goal));
+        pairs.filter(|(start, _)| **start == 0).for_each(|(_, &goal)| {
+            counts[goal as usize - 1] += 1.0;
+        });
+    }
+    let total: f64 = counts.iter().sum();
+    assert!(total > 1_000.0 && chi_square(&counts, &[total / 8.0; 8]) < critical(7.0));
+}
+
+#[test]
+fn a_goal_at_the_start_bounds_no_way_and_a_radius_includes_its_rim() {
+    let dataset = numbered(&[20]);
+    let plain = Normalization::fit(&dataset, Scaling::None).unwrap();
+    let mut layout = Layout::default();
+    let goal = layout.rows(Rows::Future(Offsets { from: First::Zero, end: End::Clip }));
+    let ahead = layout.rows(Rows::Ahead(7, Some(goal)));
+    let near = layout.column(Column::Reached(Layout::START, goal, Some(2.0)));
+    let sampler = Sampler::new(&dataset, &plain, layout, 0.5);
+    let mut batch = sampler.batch(1000);
+    sampler.fill(&mut batch, 5, 0).unwrap();
+    let mut seen = [false; 2];
+    for place in 0..1000 {
+        let row = |choice: RowsId| batch.rows(choice)[place];
+        let (start, goal) = (row(Layout::START), row(goal));
+        let last = if goal == start { 19 } else { goal };
+        assert_eq!(row(ahead), (start + 7).min(last));
+        assert_eq!(batch.columns[near][place] == 1.0, goal - start <= 2);
+        seen[0] |= goal == start;
+        seen[1] |= goal - start == 2;
+    }
+    assert_eq!(seen, [true, true]);
+}
+
+#[test]
+fn waypoints_may_all_be_successors_and_a_ratio_is_between_its_ends() {
+    let check = |successor, ratio| Waypoints { successor, ratio }.check("here");
+    for successor in [0.0, 0.5, 1.0] {
+        check(successor, 0.5).unwrap();
+    }
+    for (successor, ratio) in [(-0.1, 0.5), (1.1, 0.5), (f64::NAN, 0.5), (0.5, 0.0), (0.5, 1.0)] {
+        let error = check(successor, ratio).unwrap_err().to_string();
+        assert!(error.contains("`here."), "{error}");
+    }
+}
+
+#[test]
 fn shares_of_goals_are_checked_up_to_all_of_one_kind() {
     let mix = |current, future, random| GoalMix { current, future, trajectory: 0.0, random };
     for fits in [mix(1.0, 0.0, 0.0), mix(0.0, 0.0, 1.0), GoalMix::VALUES] {
