@@ -99,6 +99,32 @@ fn without_mujoco_the_one_command_that_installs_it_is_named() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_packaged_library_that_cannot_be_opened_is_named_with_the_cause() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (bin, package) = (folder.path().join("bin"), folder.path().join("mujoco"));
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::create_dir(&package).unwrap();
+    std::fs::write(package.join("libmujoco.so.3.3.7"), "cut short").unwrap();
+    let python = bin.join("python");
+    std::fs::write(&python, format!("#!/bin/sh\necho '{}'\n", folder.path().display())).unwrap();
+    std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_isochrone"))
+        .current_dir(folder.path())
+        .args(["data", "generate", "antmaze-medium", "--episodes", "1", "-o", "a.npz"])
+        .env_remove("MUJOCO_LIB")
+        .env("VIRTUAL_ENV", folder.path())
+        .env("PATH", "")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("libmujoco.so.3.3.7") && text.contains("too short"), "{text}");
+    assert!(text.contains("pip install mujoco-core"), "{text}");
+}
+
 #[test]
 fn files_that_exist_are_replaced_only_with_force() {
     let folder = tempfile::tempdir().unwrap();

@@ -251,11 +251,7 @@ impl Cmd2 {
                 program.report(&format!("training/distance/{name}"), value);
             }
         }
-        let dual = vec![
-            Term::new(config.tolerance, multiplier),
-            Term { constant: -1.0, factor: Some((excess, 1.0)), of: multiplier },
-        ];
-        (terms, dual)
+        (terms, Term::dual(multiplier, config.tolerance, excess).into())
     }
 }
 

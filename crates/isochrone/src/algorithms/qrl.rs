@@ -204,11 +204,7 @@ impl Qrl {
                 program.report(&format!("training/critic/{name}"), value);
             }
         }
-        let dual = vec![
-            Term::new(config.tolerance, multiplier),
-            Term { constant: -1.0, factor: Some((excess, 1.0)), of: multiplier },
-        ];
-        (terms, dual)
+        (terms, Term::dual(multiplier, config.tolerance, excess).into())
     }
 
     /// ½ mean (d(ẑ', z') + d(z', ẑ')), or of their squares; none without actions.

@@ -20,6 +20,12 @@ impl Term {
     pub fn new(constant: f64, of: Value) -> Self {
         Self { constant, factor: None, of }
     }
+
+    /// λ (bound − sg(C)), whose descent lets λ grow while C is above its bound.
+    pub fn dual(multiplier: Value, bound: f64, constraint: Value) -> [Self; 2] {
+        let held = Self { constant: -1.0, factor: Some((constraint, 1.0)), of: multiplier };
+        [Self::new(bound, multiplier), held]
+    }
 }
 
 struct Combine {

@@ -64,18 +64,20 @@ impl Mujoco {
     /// Opens the first library that is found.
     ///
     /// # Errors
-    /// There is none, or the one that `$MUJOCO_LIB` names is not MuJoCo.
+    /// There is none, or the one that `$MUJOCO_LIB` names or a package has cannot be opened.
     pub fn open() -> Result<Self> {
         if let Some(named) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) {
             return Self::open_file(Path::new(&named));
         }
+        let mut refused = None;
         for found in packaged() {
-            if let Ok(opened) = Self::open_file(&found) {
-                return Ok(opened);
+            match Self::open_file(&found) {
+                Ok(opened) => return Ok(opened),
+                Err(error) => refused = refused.or(Some(error)),
             }
         }
-        Self::load(Path::new(plain_name()))
-            .map_err(|_| Error::input("no MuJoCo library found").hint(INSTALL))
+        let missing = || Error::input("no MuJoCo library found").hint(INSTALL);
+        Self::load(Path::new(plain_name())).map_err(|_| refused.unwrap_or_else(missing))
     }
 
     /// Opens a library, or the library inside a wheel.
@@ -100,10 +102,10 @@ impl Mujoco {
     fn load(path: &Path) -> std::result::Result<Self, String> {
         // SAFETY: opening a library runs its initializers; the user named it, or it has MuJoCo's
         // name in a folder of MuJoCo's package. MuJoCo's initializers only set up tables.
-        let library = unsafe { Library::new(path) }.map_err(|error| error.to_string())?;
+        let library = unsafe { Library::new(path) }.map_err(|error| with_cause(&error))?;
         Functions::find(library)
             .map(|functions| Self { functions: Arc::new(functions) })
-            .map_err(|error| error.to_string())
+            .map_err(|error| with_cause(&error))
     }
 
     /// The version, such as `3.3.7`.
@@ -282,6 +284,11 @@ impl Drop for Simulation {
         // SAFETY: nobody else has the pointer, and the model is still alive.
         unsafe { (self.model.functions.delete_data)(self.pointer.as_ptr()) }
     }
+}
+
+/// What an error says, and why.
+fn with_cause(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
 fn plain_name() -> &'static str {

@@ -178,7 +178,7 @@ impl Valued {
                 let rate = 1.0 - discount as f32;
                 // A value at its worst stands for a goal out of reach: a large number, not infinity.
                 let left = |v: f32| (1.0 + rate * v.min(0.0)).max(f32::EPSILON);
-                value.into_iter().map(|v| -left(v).ln()).collect()
+                value.into_iter().map(|v| 0.0 - left(v).ln()).collect()
             }
             Reading::Logit => {
                 let own: Vec<f32> = start
