@@ -5,6 +5,7 @@
 //! triangle inequality is exact and d(s, s) = 0. Nats inside, steps outside: steps = d / ln(1/γ).
 
 mod blocks;
+mod distances;
 mod distinct;
 mod embedded;
 mod file;

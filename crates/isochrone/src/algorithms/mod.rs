@@ -219,7 +219,7 @@ mod tests {
     const PROBLEM: Problem = Problem {
         state_size: 5,
         goal_size: 2,
-        critic_goal_size: 2,
+        critic_goal_size: 5,
         action_size: 3,
         steps: 10,
         discount: 0.9,
@@ -256,23 +256,31 @@ mod tests {
     #[test]
     fn every_learner_runs_on_a_gpu_with_every_extraction() {
         use crate::ops::kernels::{BATCH, STATE, fit, known};
+        let mut of_a_part = 0;
         for name in Config::NAMES {
-            for extraction in [None, Some("awr"), Some("ddpg-bc")] {
+            for (critic_goal_size, extraction) in
+                [(5, None), (5, Some("awr")), (5, Some("ddpg-bc")), (2, None)]
+            {
                 let mut config = Config::named(name).unwrap();
                 if extraction.is_some_and(|extraction| config.set_extraction(extraction).is_err()) {
                     continue;
                 }
                 let mut parameters = Parameters::default();
-                let learner = match (config.build(PROBLEM, &mut parameters), extraction) {
+                let problem = Problem { critic_goal_size, ..PROBLEM };
+                let learner = match (config.build(problem, &mut parameters), extraction) {
                     (Ok(learner), _) => learner,
-                    // A distance of states alone has no gradient by actions.
+                    // A distance of states alone has no gradient by actions, and a head compares
+                    // whole states.
                     (Err(_), Some("ddpg-bc")) => continue,
+                    (Err(_), _) if critic_goal_size == 2 => continue,
                     (Err(error), _) => panic!("{name}: {error}"),
                 };
+                of_a_part += usize::from(critic_goal_size == 2);
                 let mut program = Program::new(parameters, BATCH, STATE, 3);
                 learner.declare(&mut program);
                 fit(&program, &known(&program));
             }
         }
+        assert!(of_a_part > 3, "{of_a_part} learners have critics of a part of a goal");
     }
 }

@@ -95,7 +95,18 @@ impl<T: Scalar> Program<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::ops::differences::Bench;
+
+    #[test]
+    fn the_constant_is_that_of_the_density_at_its_mean() {
+        let side = (2.0 * std::f64::consts::PI).sqrt();
+        for (width, deviation, density) in [(1, 1.0, side.recip()), (3, 2.0, (2.0 * side).powi(-3))]
+        {
+            let at_mean = (-LogLikelihood { width, deviation }.constant()).exp();
+            assert!((at_mean - density).abs() < 1e-15, "{at_mean} for {density}");
+        }
+    }
 
     #[test]
     fn the_likelihood_has_the_gradient_of_its_formula() {
