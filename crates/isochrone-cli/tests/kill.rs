@@ -194,10 +194,9 @@ fn without_folder(run: &Path, away: &Path) -> (Child, BufReader<ChildStderr>) {
     let mut told = BufReader::new(child.stderr.take().unwrap());
     wait_until("a checkpoint", || !checkpoints(run).is_empty());
     std::fs::rename(run, away).unwrap();
-    let mut line = String::new();
-    while !line.contains("is gone; waiting") {
-        line.clear();
-        assert!(told.read_line(&mut line).unwrap() > 0, "it ended without a word of the folder");
+    let mut said = String::new();
+    while !said.contains("is gone; waiting") {
+        assert!(told.read_line(&mut said).unwrap() > 0, "no word of the folder: {said}");
     }
     (child, told)
 }

@@ -12,6 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 const CREATE: c_int = 0o100;
 const APPEND: c_int = 0o2000;
 const WRITE_ONLY: c_int = 1;
+const NO_ENTRY: c_int = 2;
 const INPUT_OUTPUT: c_int = 5;
 const NO_SPACE: c_int = 28;
 /// The exit code of a process that died here.
@@ -41,6 +42,8 @@ macro_rules! system {
 enum Kind {
     /// The operation fails; a write leaves half its bytes.
     Refuse,
+    /// The folder of the operation is away, and back for the next.
+    Away,
     /// The disk is full from this operation on: nothing is created or written.
     Full,
     /// The process dies before the operation, or with half its bytes written.
@@ -74,6 +77,7 @@ fn orders() -> Option<&'static Orders> {
         let fault = said("FAULTS_AT").map(|at| {
             let kind = match said("FAULTS_KIND").as_deref() {
                 Some("refuse") => Kind::Refuse,
+                Some("away") => Kind::Away,
                 Some("full") => Kind::Full,
                 Some("die") => Kind::Die,
                 _ => Kind::DieMidway,
@@ -117,7 +121,11 @@ fn fail(kind: Kind) -> c_int {
         // SAFETY: it does not return.
         unsafe { _exit(DEAD) }
     }
-    let code = if kind == Kind::Full { NO_SPACE } else { INPUT_OUTPUT };
+    let code = match kind {
+        Kind::Full => NO_SPACE,
+        Kind::Away => NO_ENTRY,
+        _ => INPUT_OUTPUT,
+    };
     // SAFETY: the C library gives every thread its own place for an error.
     unsafe { *__errno_location() = code };
     -1

@@ -355,6 +355,27 @@ fn a_run_survives_every_failing_file_operation() {
 }
 
 #[test]
+fn a_folder_that_goes_away_while_a_checkpoint_is_saved_is_saved_to_again() {
+    let scene = training();
+    let (operations, new) = scene.undisturbed();
+    let mut cases = 0;
+    for (at, operation) in operations.iter().enumerate() {
+        if !operation.starts_with("create") && !operation.starts_with("rename")
+            || !operation.contains("/step-")
+        {
+            continue;
+        }
+        let folder = TempDir::new().unwrap();
+        let command = (scene.command)(folder.path());
+        let (output, _) = run(command, folder.path(), Some((at, "away")));
+        assert_eq!(output.status.code(), Some(0), "{operation}: {}", words(&output.stderr));
+        assert!(scene.kept(folder.path()) == new, "another run after `{operation}`");
+        cases += 1;
+    }
+    assert_eq!(cases, 4);
+}
+
+#[test]
 fn a_converted_or_generated_file_is_the_old_or_the_new_one_after_every_fault() {
     let cases = converting().survive() + generating().survive();
     println!("figures: {cases} faults while converting, 0 mixed files");

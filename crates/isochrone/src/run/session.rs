@@ -373,8 +373,7 @@ impl Session<'_> {
                 let rate = (step - since.1) as f64 / since.0.elapsed().as_secs_f64();
                 journal.timed(step, [rate, std::mem::replace(&mut seconds, f64::NAN)])?;
                 since = (Instant::now(), step);
-                self.await_folder(observer)?;
-                self.save(journal)?;
+                self.save_there(journal, observer)?;
             }
             if let Some(signal) = signal.filter(|_| !last) {
                 return Err(Error::Interrupted(signal));
@@ -475,6 +474,18 @@ impl Session<'_> {
         let (distance, goal) = plane.overview(model)?;
         let image = pictures::thumbnail(&distance, goal)?;
         journal.events.image(self.trainer.step(), "evaluation/isochrones", &image)
+    }
+
+    /// Saves once the folder is there, and once more if it went meanwhile.
+    fn save_there(&self, journal: &Journal, observer: &mut dyn Observer) -> Result<()> {
+        self.await_folder(observer)?;
+        match self.save(journal) {
+            Err(Error::Disk { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                self.await_folder(observer)?;
+                self.save(journal)
+            }
+            saved => saved,
+        }
     }
 
     /// Waits for the folder if it is gone: a disk that machines share may be away for a moment.
