@@ -4,6 +4,9 @@ use crate::engine::{
     Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
 };
 
+/// ½ ln 2π.
+pub(super) const HALF_LN_TAU: f64 = 0.918_938_533_204_672_7;
+
 struct LogLikelihood {
     width: usize,
     deviation: f64,
@@ -12,7 +15,7 @@ struct LogLikelihood {
 impl LogLikelihood {
     /// n ln σ + n/2 ln 2π.
     fn constant(&self) -> f64 {
-        self.width as f64 * (self.deviation.ln() + 0.5 * (2.0 * std::f64::consts::PI).ln())
+        self.width as f64 * (self.deviation.ln() + HALF_LN_TAU)
     }
 }
 

@@ -3,6 +3,7 @@
 //! The statistics hold μ, then ln σ, held to [−5, 2]. Recorded actions are often exactly ±1 and are
 //! held to ±(1 − 1e-5) before atanh.
 
+use super::gaussian::HALF_LN_TAU;
 use crate::engine::{
     Argument, Backward, Forward, Grid, Kernels, Operation, Program, Queue, Scalar, Value,
 };
@@ -116,7 +117,7 @@ impl<T: Scalar> Operation<T> for LogLikelihood {
 
     fn forward(&self, run: Forward<'_, T>) {
         let (statistics, actions) = (run.input(0), run.input(1));
-        let constant = T::of(0.5 * (2.0 * std::f64::consts::PI).ln());
+        let constant = T::of(HALF_LN_TAU);
         for (row, out) in run.output.iter_mut().enumerate() {
             *out = T::ZERO;
             let first = row * self.width;

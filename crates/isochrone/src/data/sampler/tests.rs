@@ -356,6 +356,13 @@ fn noise_is_in_the_units_of_the_data_and_drawn_afresh_for_start_and_goal() {
     }
     let expected = [0.0, 0.0, 0.0625, 0.0625, 0.0];
     assert!(sums.iter().zip(expected).all(|(x, y)| (x - y).abs() < 0.005), "{sums:?}");
+    // The numbers themselves: on a GPU the same ones are added.
+    let stream = Stream::new(7, Purpose::NOISE.nth(noisy[1]));
+    for (place, found) in noise(&batch, 1).chunks_exact(2).enumerate() {
+        let drawn = four_normals(stream.block(49, place as u32));
+        let near = |(x, y): (&f64, &f32)| (x - f64::from(deviation * y)).abs() < 1e-4;
+        assert!(found.iter().zip(&drawn).all(near), "row {place}: {found:?}, {drawn:?}");
+    }
     sampler.fill(&mut again, 7, 49).unwrap();
     assert_eq!(batch.columns, again.columns);
     sampler.fill(&mut again, 7, 50).unwrap();
