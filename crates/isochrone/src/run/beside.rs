@@ -9,12 +9,15 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::evaluate::Success;
 
+/// A step and its row of metrics.
+type Logged = (u64, Vec<f64>);
+
 /// An evaluation under way.
 pub(super) struct Beside<'scope> {
     /// The step of the model that is evaluated.
     pub(super) step: u64,
     thread: ScopedJoinHandle<'scope, Result<Evaluated>>,
-    waiting: Vec<(u64, Vec<f64>)>,
+    waiting: Vec<Logged>,
 }
 
 /// An evaluation that has ended.
@@ -57,7 +60,7 @@ impl<'scope> Beside<'scope> {
     }
 
     /// Waits for the end: what was found, and the rows that waited.
-    pub(super) fn end(self) -> Result<(Evaluated, Vec<(u64, Vec<f64>)>)> {
+    pub(super) fn end(self) -> Result<(Evaluated, Vec<Logged>)> {
         let found = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok((found?, self.waiting))
     }
