@@ -27,13 +27,15 @@ pub struct Shape {
     latent: usize,
     state: usize,
     action: usize,
+    /// Whether critics have GELU and layer norm, and policies GELU.
+    norm: bool,
     /// Rows of a batch, where none are asked for.
     batches: &'static [usize],
 }
 
-/// The paper's size with the batches of the paper and of its authors' code, a middle one, and the
-/// one the 2-D worlds are learned with.
-const SHAPES: [Shape; 3] = [
+/// The paper's size with the batches of the paper and of its authors' code, OGBench's with its norm, a
+/// middle one, and the one the 2-D worlds are learned with.
+const SHAPES: [Shape; 4] = [
     Shape {
         name: "4x512",
         layers: 4,
@@ -41,7 +43,18 @@ const SHAPES: [Shape; 3] = [
         latent: 512,
         state: 29,
         action: 8,
+        norm: false,
         batches: &[256, 1024],
+    },
+    Shape {
+        name: "3x512",
+        layers: 3,
+        width: 512,
+        latent: 512,
+        state: 29,
+        action: 8,
+        norm: true,
+        batches: &[1024],
     },
     Shape {
         name: "3x256",
@@ -50,6 +63,7 @@ const SHAPES: [Shape; 3] = [
         latent: 32,
         state: 29,
         action: 8,
+        norm: false,
         batches: &[256],
     },
     Shape {
@@ -59,12 +73,13 @@ const SHAPES: [Shape; 3] = [
         latent: 32,
         state: 2,
         action: 2,
+        norm: false,
         batches: &[256],
     },
 ];
 
 /// The names of the shapes.
-pub const SHAPE_NAMES: [&str; 3] = [SHAPES[0].name, SHAPES[1].name, SHAPES[2].name];
+pub const SHAPE_NAMES: [&str; 4] = [SHAPES[0].name, SHAPES[1].name, SHAPES[2].name, SHAPES[3].name];
 /// Rows of the random data, where no other number is asked for.
 const ROWS: usize = 100_000;
 /// Rows of a trajectory.
@@ -95,6 +110,7 @@ impl Shape {
             state: self.state,
             action: self.action,
             hidden: vec![self.width; self.layers],
+            norm: self.norm,
             latent: self.latent,
             batch,
             rows: ROWS,
@@ -131,6 +147,8 @@ pub struct Case {
     pub state: usize,
     pub action: usize,
     pub hidden: Vec<usize>,
+    /// Whether critics have GELU and layer norm, and policies GELU.
+    pub norm: bool,
     /// Coordinates of every latent vector, halves of maximum and norm in an MRN.
     pub latent: usize,
     pub batch: usize,
@@ -163,13 +181,15 @@ impl Case {
     /// where its critic allows it.
     fn config(&self) -> Result<Config> {
         let Self { learner, hidden, latent, .. } = self;
+        let gelu = if self.norm { r#", activation = "gelu""# } else { "" };
+        let norm = if self.norm { r#", norm = "layer""# } else { "" };
         let mut settings = vec![
             format!("algorithm.name={learner}"),
-            format!("algorithm.policy.network.hidden={hidden:?}"),
+            format!("algorithm.policy.network={{ hidden = {hidden:?}{gelu} }}"),
         ];
         let own = serde_json::to_value(Config::named(learner)).unwrap_or_default();
         for (key, value) in [
-            ("network", format!("algorithm.network.hidden={hidden:?}")),
+            ("network", format!("algorithm.network={{ hidden = {hidden:?}{gelu}{norm} }}")),
             ("head", format!("algorithm.head.latent={latent}")),
             ("latent", format!("algorithm.latent={latent}")),
         ] {

@@ -380,6 +380,7 @@ pub mod tests {
             state: 3,
             action: 2,
             hidden: vec![16, 16],
+            norm: false,
             latent: 8,
             batch: 32,
             rows: 500,

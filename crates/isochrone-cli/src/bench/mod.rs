@@ -33,10 +33,10 @@ pub struct Bench {
     #[arg(long = "algorithm", short, value_name = "NAME", value_delimiter = ',')]
     algorithms: Vec<String>,
     /// Hidden layers × width, separated by commas; with --scaling, the size to start from
-    /// [default: 4x512, 3x256 and 2x128; 4x512 with --scaling]
+    /// [default: 4x512, 3x512 (GELU and layer norm), 3x256 and 2x128; 4x512 with --scaling]
     #[arg(long = "shape", value_name = "SHAPE", value_delimiter = ',')]
     shapes: Vec<String>,
-    /// Batch sizes, separated by commas [default: 256, and 1024 for 4x512]
+    /// Batch sizes, separated by commas [default: 256; 256 and 1024 for 4x512, 1024 for 3x512]
     #[arg(long = "batch", value_name = "ROWS", value_delimiter = ',')]
     batches: Vec<usize>,
     /// Seeds trained at once

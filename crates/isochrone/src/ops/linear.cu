@@ -3,30 +3,39 @@
 
 #define ROOT_TWO_OVER_PI 0.79788456080286535588f
 
-__device__ __forceinline__ float linear_activation(float z, int activation) {
-    switch (activation) {
-        case 1: return z > 0.0f ? z : 0.0f;
-        case 2: return 0.5f * z *
-                       (1.0f + hyperbolic(ROOT_TWO_OVER_PI * (z + 0.044715f * z * z * z)));
-        case 3: return z * sigmoid(z);
-        default: return z;
-    }
+// The hyperbolic tangent to 1e-6: the quick exponential and quotient are near enough for an activation.
+__device__ __forceinline__ float linear_tanh(float x) {
+    return 1.0f - __fdividef(2.0f, __expf(fminf(x + x, 80.0f)) + 1.0f);
 }
 
-__device__ __forceinline__ float linear_slope(float z, int activation) {
+// The activation at z, and its derivative.
+__device__ __forceinline__ float linear_both(float z, int activation, float& slope) {
     switch (activation) {
-        case 1: return z > 0.0f ? 1.0f : 0.0f;
+        case 1: slope = z > 0.0f ? 1.0f : 0.0f; return z > 0.0f ? z : 0.0f;
         case 2: {
-            float tanh = hyperbolic(ROOT_TWO_OVER_PI * (z + 0.044715f * z * z * z));
+            float tanh = linear_tanh(ROOT_TWO_OVER_PI * (z + 0.044715f * z * z * z));
             float inner = ROOT_TWO_OVER_PI * (1.0f + 0.134145f * z * z);
-            return 0.5f * (1.0f + tanh) + 0.5f * z * (1.0f - tanh * tanh) * inner;
+            slope = 0.5f * (1.0f + tanh) + 0.5f * z * (1.0f - tanh * tanh) * inner;
+            return 0.5f * z * (1.0f + tanh);
         }
         case 3: {
             float s = sigmoid(z);
-            return s * (1.0f + z * (1.0f - s));
+            slope = s * (1.0f + z * (1.0f - s));
+            return z * s;
         }
-        default: return 1.0f;
+        default: slope = 1.0f; return z;
     }
+}
+
+__device__ __forceinline__ float linear_activation(float z, int activation) {
+    float slope;
+    return linear_both(z, activation, slope);
+}
+
+__device__ __forceinline__ float linear_slope(float z, int activation) {
+    float slope;
+    linear_both(z, activation, slope);
+    return slope;
 }
 
 extern "C" __global__ void linear_activate(const float* sums, float* out, int count, int activation,
@@ -35,53 +44,145 @@ extern "C" __global__ void linear_activate(const float* sums, float* out, int co
     if (at < count) own(out, stride)[at] = linear_activation(own(sums, stride)[at], activation);
 }
 
-// A block a row: keeps the row centred and scaled, and the inverse of its deviation.
-extern "C" __global__ void linear_normalize(const float* sums, const float* gain, const float* shift,
-                                            float* out, float* centred, float* inverses, int width,
-                                            int activation, long long stride) {
-    int first = blockIdx.x * width;
-    sums = own(sums, stride) + first;
-    out = own(out, stride) + first;
-    centred = own(centred, stride) + first;
-    float sum = 0.0f, squares = 0.0f;
-    for (int at = threadIdx.x; at < width; at += blockDim.x) {
-        float x = linear_activation(sums[at], activation);
-        out[at] = x;
-        sum += x;
+// A norm's row belongs to `lanes` threads, a warp or a whole block. Each has LINEAR_HELD fours of it,
+// `lanes` fours apart; `wide` says that rows begin and end at multiples of four numbers.
+#define LINEAR_HELD 4
+// A warp has rows of at most so many numbers, and a block so many rows of the backward half.
+#define LINEAR_NARROW 512
+#define LINEAR_STRIP 16
+
+__device__ __forceinline__ void linear_fetch(float (&x)[4], const float* row, int at, int width, int wide) {
+    if (wide) {
+        float4 four = at < width ? *(const float4*)(row + at) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
+    } else {
+#pragma unroll
+        for (int q = 0; q < 4; q++) x[q] = at + q < width ? row[at + q] : 0.0f;
     }
-    float mean = block_sum(sum) / (float)width;
-    for (int at = threadIdx.x; at < width; at += blockDim.x)
-        squares += (out[at] - mean) * (out[at] - mean);
-    float inverse = 1.0f / sqrtf(block_sum(squares) / (float)width + 1e-6f);
-    for (int at = threadIdx.x; at < width; at += blockDim.x) {
-        float x = (out[at] - mean) * inverse;
-        centred[at] = x;
-        out[at] = x * own(gain, stride)[at] + own(shift, stride)[at];
-    }
-    if (threadIdx.x == 0) own(inverses, stride)[blockIdx.x] = inverse;
 }
 
-// A block a row: turns the gradient of the norm's output into that of the sums.
-extern "C" __global__ void linear_norm_backward(float* gradient, const float* centred,
-                                                const float* inverses, const float* gain,
-                                                const float* sums, int width, int activation,
-                                                long long stride) {
-    int first = blockIdx.x * width;
-    gradient = own(gradient, stride) + first;
-    centred = own(centred, stride) + first;
-    gain = own(gain, stride);
-    float sum = 0.0f, product = 0.0f;
-    for (int at = threadIdx.x; at < width; at += blockDim.x) {
-        float e = gradient[at] * gain[at];
-        sum += e;
-        product += e * centred[at];
+__device__ __forceinline__ void linear_store(const float (&x)[4], float* row, int at, int width, int wide) {
+    if (wide) {
+        if (at < width) *(float4*)(row + at) = make_float4(x[0], x[1], x[2], x[3]);
+    } else {
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+            if (at + q < width) row[at + q] = x[q];
     }
-    float mean = block_sum(sum) / (float)width, tilt = block_sum(product) / (float)width;
-    float inverse = own(inverses, stride)[blockIdx.x];
-    for (int at = threadIdx.x; at < width; at += blockDim.x) {
-        float inner = (gradient[at] * gain[at] - mean - centred[at] * tilt) * inverse;
-        gradient[at] = inner * linear_slope(own(sums, stride)[first + at], activation);
+}
+
+__device__ __forceinline__ float linear_row_sum(float x, int lanes) {
+    return lanes == 32 ? warp_sum(x) : block_sum(x);
+}
+
+// Keeps the mean of every row and the inverse of its deviation.
+extern "C" __global__ void __launch_bounds__(512)
+    linear_normalize(const float* sums, const float* gain, const float* shift, float* out,
+                     float* moments, int rows, int width, int lanes, int wide, int activation,
+                     long long stride) {
+    int row = blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes, lane = threadIdx.x % lanes;
+    if (row >= rows) return;
+    sums = own(sums, stride) + (long long)row * width;
+    out = own(out, stride) + (long long)row * width;
+    float x[LINEAR_HELD][4], sum = 0.0f, squares = 0.0f;
+#pragma unroll
+    for (int held = 0; held < LINEAR_HELD; held++) {
+        linear_fetch(x[held], sums, 4 * (lane + lanes * held), width, wide);
+#pragma unroll
+        for (int q = 0; q < 4; q++) sum += x[held][q] = linear_activation(x[held][q], activation);
     }
+    float mean = linear_row_sum(sum, lanes) / (float)width;
+#pragma unroll
+    for (int held = 0; held < LINEAR_HELD; held++)
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            x[held][q] -= mean;
+            if (4 * (lane + lanes * held) + q < width) squares += x[held][q] * x[held][q];
+        }
+    float inverse = 1.0f / sqrtf(linear_row_sum(squares, lanes) / (float)width + 1e-6f);
+#pragma unroll
+    for (int held = 0; held < LINEAR_HELD; held++) {
+        int at = 4 * (lane + lanes * held);
+        float gains[4], shifts[4];
+        linear_fetch(gains, own(gain, stride), at, width, wide);
+        linear_fetch(shifts, own(shift, stride), at, width, wide);
+#pragma unroll
+        for (int q = 0; q < 4; q++) x[held][q] = x[held][q] * inverse * gains[q] + shifts[q];
+        linear_store(x[held], out, at, width, wide);
+    }
+    if (lane == 0) {
+        own(moments, stride)[2 * row] = mean;
+        own(moments, stride)[2 * row + 1] = inverse;
+    }
+}
+
+// Turns the gradient of the norm's output into that of the sums. A block has a strip of rows; where
+// `parts` are asked for it leaves there what its rows add to the gradients of gain, shift and bias.
+extern "C" __global__ void __launch_bounds__(512)
+    linear_norm_backward(float* gradient, const float* sums, const float* moments, const float* gain,
+                         float* parts, int rows, int width, int lanes, int wide, int activation,
+                         long long stride) {
+    __shared__ __align__(16) float room[8][LINEAR_NARROW];
+    int team = threadIdx.x / lanes, teams = blockDim.x / lanes, lane = threadIdx.x % lanes;
+    int first = blockIdx.x * LINEAR_STRIP;
+    int end = first + LINEAR_STRIP < rows ? first + LINEAR_STRIP : rows;
+    float by_gain[LINEAR_HELD][4] = {}, by_shift[LINEAR_HELD][4] = {}, by_bias[LINEAR_HELD][4] = {};
+    for (int row = first + team; row < end; row += teams) {
+        float* its = own(gradient, stride) + (long long)row * width;
+        float mean = own(moments, stride)[2 * row], inverse = own(moments, stride)[2 * row + 1];
+        float e[LINEAR_HELD][4], z[LINEAR_HELD][4], slopes[LINEAR_HELD][4], sum = 0.0f, product = 0.0f;
+#pragma unroll
+        for (int held = 0; held < LINEAR_HELD; held++) {
+            int at = 4 * (lane + lanes * held);
+            linear_fetch(e[held], its, at, width, wide);
+            linear_fetch(z[held], own(sums, stride) + (long long)row * width, at, width, wide);
+        }
+#pragma unroll
+        for (int held = 0; held < LINEAR_HELD; held++) {
+            float gains[4];
+            linear_fetch(gains, own(gain, stride), 4 * (lane + lanes * held), width, wide);
+#pragma unroll
+            for (int q = 0; q < 4; q++) {
+                float g = e[held][q];
+                float x = (linear_both(z[held][q], activation, slopes[held][q]) - mean) * inverse;
+                by_shift[held][q] += g;
+                by_gain[held][q] += g * x;
+                e[held][q] = g * gains[q], z[held][q] = x;
+                sum += e[held][q];
+                product += e[held][q] * x;
+            }
+        }
+        float centre = linear_row_sum(sum, lanes) / (float)width;
+        float tilt = linear_row_sum(product, lanes) / (float)width;
+#pragma unroll
+        for (int held = 0; held < LINEAR_HELD; held++) {
+#pragma unroll
+            for (int q = 0; q < 4; q++) {
+                e[held][q] = (e[held][q] - centre - z[held][q] * tilt) * inverse * slopes[held][q];
+                by_bias[held][q] += e[held][q];
+            }
+            linear_store(e[held], its, 4 * (lane + lanes * held), width, wide);
+        }
+    }
+    if (!parts) return;
+    parts = own(parts, stride) + (long long)blockIdx.x * 3 * width;
+    auto leave = [&](const float (&by)[LINEAR_HELD][4], float* part) {
+        if (teams > 1) __syncthreads();
+#pragma unroll
+        for (int held = 0; held < LINEAR_HELD; held++)
+            linear_store(by[held], teams > 1 ? room[team] : part, 4 * (lane + lanes * held), width,
+                         teams > 1);
+        if (teams == 1) return;
+        __syncthreads();
+        for (int column = threadIdx.x; column < width; column += blockDim.x) {
+            float sum = 0.0f;
+            for (int other = 0; other < teams; other++) sum += room[other][column];
+            part[column] = sum;
+        }
+    };
+    leave(by_gain, parts);
+    leave(by_shift, parts + width);
+    leave(by_bias, parts + 2 * width);
 }
 
 // Sums down 32 columns of at most 128 rows, eight rows at once: a part in the first warp.
@@ -141,32 +242,20 @@ extern "C" __global__ void linear_bias(const float* gradient, float* bias, int k
         put(own(bias, stride) + column, linear_total(parts, width, column), keep);
 }
 
-// The gradients of gain and shift, in the same way.
-extern "C" __global__ void linear_norm_sums(const float* gradient, const float* centred, float* gain,
-                                            int keep_gain, float* shift, int keep_shift,
-                                            float* parts, u32* counters, int rows, int width,
-                                            long long stride) {
-    int lane = threadIdx.x >> 5, column = blockIdx.x * 32 + (threadIdx.x & 31);
-    int first = blockIdx.y * 128, end = first + 128 < rows ? first + 128 : rows;
-    float sum = 0.0f, product = 0.0f;
+// Adds what strips of rows left for the gradients of gain, shift and bias, in order.
+extern "C" __global__ void linear_norm_totals(const float* parts, float* gain, int keep_gain,
+                                              float* shift, int keep_shift, float* bias,
+                                              int keep_bias, int strips, int width,
+                                              long long stride) {
+    int lane = threadIdx.x >> 5, column = blockIdx.x * 32 + (threadIdx.x & 31), which = blockIdx.y;
+    float* target = own(which == 0 ? gain : which == 1 ? shift : bias, stride);
+    int keep = which == 0 ? keep_gain : which == 1 ? keep_shift : keep_bias;
+    if (!target) return;
+    parts = own(parts, stride) + which * width + column;
+    float sum = 0.0f;
     if (column < width)
 #pragma unroll 8
-        for (int row = first + lane; row < end; row += 8) {
-            float g = own(gradient, stride)[row * width + column];
-            sum += g;
-            product += g * own(centred, stride)[row * width + column];
-        }
-    parts = own(parts, stride);
-    float* products = parts + gridDim.y * width;
+        for (int strip = lane; strip < strips; strip += 8) sum += parts[(long long)strip * 3 * width];
     sum = linear_down(sum);
-    product = linear_down(product);
-    bool writes = lane == 0 && column < width;
-    if (writes) {
-        parts[blockIdx.y * width + column] = sum;
-        products[blockIdx.y * width + column] = product;
-    }
-    if (last_block(own(counters, stride) + blockIdx.x, gridDim.y) && writes) {
-        put(own(gain, stride) + column, linear_total(products, width, column), keep_gain);
-        put(own(shift, stride) + column, linear_total(parts, width, column), keep_shift);
-    }
+    if (lane == 0 && column < width) put(target + column, sum, keep);
 }

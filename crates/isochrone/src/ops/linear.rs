@@ -342,7 +342,8 @@ impl<T: Scalar> Operation<T> for Layer {
     }
 
     fn kernels(&self) -> Option<&dyn Kernels> {
-        Some(self)
+        let fits = self.shape.norm == Norm::None || self.shape.outputs <= kernels::WIDEST;
+        fits.then_some(self as &dyn Kernels)
     }
 
     fn forward(&self, run: Forward<'_, T>) {

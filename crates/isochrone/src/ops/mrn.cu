@@ -70,8 +70,8 @@ __device__ __forceinline__ u32 mrn_index(const float* x, const float* y, int gro
 }
 
 // One block: 8A x TX B pairs. The first 8 TX threads find maxima, the others sums of squares, each
-// A x B pairs; the coordinates come by chunks through shared memory, two chunks in flight. Kept are the
-// inverses of the norms, 0 for 0, and the coordinates of the maxima.
+// A x B pairs; the coordinates come by chunks through shared memory, two chunks in flight. Kept, where
+// asked for, are the inverses of the norms, 0 for 0, and the coordinates of the maxima.
 template <int A, int B, int TX, int CHUNK>
 __device__ __forceinline__ void mrn_pairs(const float* from, const float* to, float* out,
                                           float* inverses, u32* picks, int rows, int columns,
@@ -139,8 +139,8 @@ __device__ __forceinline__ void mrn_pairs(const float* from, const float* to, fl
                     float norm = best[a][b] * inverse;
                     norm = fmaf(0.5f * inverse, fmaf(-norm, norm, best[a][b]), norm);
                     found[(ty + 8 * a) * (COLUMNS + 1) + tx + TX * b] = norm;
-                    if (valid) inverses[place] = inverse;
-                } else if (valid) {
+                    if (inverses && valid) inverses[place] = inverse;
+                } else if (picks && valid) {
                     picks[place] = groups[a][b] < 0
                                        ? MRN_NONE
                                        : mrn_index(from + row * width + base,

@@ -268,32 +268,32 @@ extern "C" __global__ void __launch_bounds__(256, 2)
                          maxima, squares);
 }
 
-// The maximum's half: one block has four items of one side and up to 256 coordinates of one component.
-// 256 threads fetch pairs; of 32 of them eight an item add a share of the pairs, in order, to sums of
-// their own, and these are added in order.
-template <bool START>
+// The maximum's half: one block has ITEMS items of one side and up to MOST coordinates of one component.
+// 256 threads fetch pairs; WORKERS of them an item add every WORKERS-th pair, in order, to sums of their
+// own, and these are added in order. A warp's workers read from 32 different banks.
+template <bool START, int ITEMS, int MOST>
 __device__ __forceinline__ void mrn_maxima(const float* gradient, const u32* picks, float* target,
                                            int keep, int rows, int columns, int components,
                                            int maxima, int squares) {
-    constexpr int MOST = 256, PITCH = MOST + 1, CHUNK = 256, EACH = CHUNK / 8;
-    __shared__ float sums[32 * PITCH];
-    __shared__ u32 chosen[4][CHUNK + 8];
-    __shared__ float weights[4][CHUNK + 8];
+    constexpr int WORKERS = 8192 / (ITEMS * MOST), PITCH = MOST + 1, CHUNK = 1024 / ITEMS;
+    __shared__ float sums[ITEMS * WORKERS * PITCH];
+    __shared__ u32 chosen[ITEMS][CHUNK + 32 / ITEMS];
+    __shared__ float weights[ITEMS][CHUNK + 32 / ITEMS];
     int tiles = (maxima + MOST - 1) / MOST, component = blockIdx.y / tiles;
     int inside = MOST * (blockIdx.y % tiles), length = maxima - inside;
     length = length < MOST ? length : MOST;
-    int part = maxima + squares, width = components * part, first = 4 * blockIdx.x;
+    int part = maxima + squares, width = components * part, first = ITEMS * blockIdx.x;
     int count = START ? rows : columns, other_count = START ? columns : rows;
     float share = (START ? 1.0f : -1.0f) / (float)components;
     picks += (long long)component * rows * columns;
-    for (int at = threadIdx.x; at < 32 * PITCH; at += 256) sums[at] = 0.0f;
+    for (int at = threadIdx.x; at < ITEMS * WORKERS * PITCH; at += 256) sums[at] = 0.0f;
     u32 picked[4];
     float slopes[4];
     auto load = [&](int chunk) {
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             int at = threadIdx.x + 256 * k;
-            int item = START ? at / CHUNK : at % 4, other = START ? at % CHUNK : at / 4;
+            int item = START ? at / CHUNK : at % ITEMS, other = START ? at % CHUNK : at / ITEMS;
             bool valid = first + item < count && chunk + other < other_count;
             int place = START ? (first + item) * columns + chunk + other
                               : (chunk + other) * columns + first + item;
@@ -307,42 +307,58 @@ __device__ __forceinline__ void mrn_maxima(const float* gradient, const u32* pic
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             int at = threadIdx.x + 256 * k;
-            int item = START ? at / CHUNK : at % 4, other = START ? at % CHUNK : at / 4;
+            int item = START ? at / CHUNK : at % ITEMS, other = START ? at % CHUNK : at / ITEMS;
             chosen[item][other] = picked[k];
             weights[item][other] = slopes[k];
         }
         __syncthreads();
         load(chunk + CHUNK);
-        if (threadIdx.x < 32) {
-            int item = threadIdx.x & 3, from = (threadIdx.x >> 2) * EACH;
+        if (threadIdx.x < ITEMS * WORKERS) {
+            int item = threadIdx.x % ITEMS;
             float* mine = sums + threadIdx.x * PITCH;
 #pragma unroll 8
-            for (int other = from; other < from + EACH; other++) {
+            for (int other = threadIdx.x / ITEMS; other < CHUNK; other += WORKERS) {
                 u32 m = chosen[item][other];
                 if (m < (u32)length) mine[m] += weights[item][other];
             }
         }
     }
     __syncthreads();
-    for (int item = 0; item < 4 && first + item < count; item++)
-        for (int m = threadIdx.x; m < length; m += 256) {
-            float sum = 0.0f;
+    for (int at = threadIdx.x; at < ITEMS * MOST; at += 256) {
+        int item = at / MOST, m = at % MOST;
+        if (first + item >= count || m >= length) continue;
+        float sum = 0.0f;
 #pragma unroll
-            for (int worker = 0; worker < 8; worker++) sum += sums[(item + 4 * worker) * PITCH + m];
-            put(target + (first + item) * width + component * part + inside + m, sum, keep);
-        }
+        for (int worker = 0; worker < WORKERS; worker++)
+            sum += sums[(item + ITEMS * worker) * PITCH + m];
+        put(target + (first + item) * width + component * part + inside + m, sum, keep);
+    }
 }
 
 extern "C" __global__ void
-    mrn_start_maxima(const float* gradient, const u32* picks, float* target, int keep, int rows, int columns,
-           int components, int maxima, int squares, long long stride) {
-    mrn_maxima<true>(own(gradient, stride), own(picks, stride), own(target, stride), keep, rows,
+    mrn_start_maxima_few(const float* gradient, const u32* picks, float* target, int keep, int rows,
+           int columns, int components, int maxima, int squares, long long stride) {
+    mrn_maxima<true, 8, 64>(own(gradient, stride), own(picks, stride), own(target, stride), keep, rows,
                      columns, components, maxima, squares);
 }
 
 extern "C" __global__ void
-    mrn_end_maxima(const float* gradient, const u32* picks, float* target, int keep, int rows, int columns,
-           int components, int maxima, int squares, long long stride) {
-    mrn_maxima<false>(own(gradient, stride), own(picks, stride), own(target, stride), keep, rows,
+    mrn_end_maxima_few(const float* gradient, const u32* picks, float* target, int keep, int rows,
+           int columns, int components, int maxima, int squares, long long stride) {
+    mrn_maxima<false, 8, 64>(own(gradient, stride), own(picks, stride), own(target, stride), keep, rows,
+                     columns, components, maxima, squares);
+}
+
+extern "C" __global__ void
+    mrn_start_maxima_many(const float* gradient, const u32* picks, float* target, int keep, int rows,
+           int columns, int components, int maxima, int squares, long long stride) {
+    mrn_maxima<true, 4, 256>(own(gradient, stride), own(picks, stride), own(target, stride), keep, rows,
+                     columns, components, maxima, squares);
+}
+
+extern "C" __global__ void
+    mrn_end_maxima_many(const float* gradient, const u32* picks, float* target, int keep, int rows,
+           int columns, int components, int maxima, int squares, long long stride) {
+    mrn_maxima<false, 4, 256>(own(gradient, stride), own(picks, stride), own(target, stride), keep, rows,
                      columns, components, maxima, squares);
 }

@@ -90,6 +90,24 @@ pub fn pairwise() -> Vec<Case> {
     all
 }
 
+/// The tile of an MRN's backward half for many coordinates, in more chunks than shared memory holds.
+pub fn many_maxima() -> Case {
+    let shape = Mrn { components: 2, maxima: 72, squares: 40 };
+    let width = shape.width();
+    case("mrn 2 72 40", &[width, width], &[], move |p, x, _| p.mrn(shape, x[0], x[1]))
+}
+
+/// A norm whose rows a warp reads one by one, and one whose rows a block has.
+pub fn wide_norms() -> Vec<Case> {
+    let of = |width: usize| {
+        let (activation, norm) = (Activation::Gelu, Norm::Layer);
+        let shape = Linear { inputs: 8, outputs: width, activation, norm };
+        let shapes = [(8, width), (1, width), (1, width), (1, width)];
+        case(format!("linear {width}"), &[8], &shapes, move |p, x, w| p.linear(shape, x[0], w))
+    };
+    [39, 700].map(of).into()
+}
+
 pub fn layers() -> Vec<Case> {
     let mut all = Vec::new();
     for activation in [Activation::Identity, Activation::Relu, Activation::Gelu, Activation::Swish]

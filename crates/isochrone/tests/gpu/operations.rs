@@ -8,7 +8,7 @@ use isochrone::engine::{
 };
 use isochrone::ops::{Activation, Linear, Norm, Scale, Term};
 
-use crate::forms::{by_row, layers, pairwise};
+use crate::forms::{by_row, layers, many_maxima, pairwise, wide_norms};
 use crate::{ACTION, ALWAYS, STATE, apart, gpu, walks};
 
 type Build = Box<dyn Fn(&mut Program<f32>, &[Value], &[Parameter]) -> Value>;
@@ -109,9 +109,13 @@ fn agree(gpu: &Gpu, cases: &[Case], batch: usize) {
 #[test]
 fn every_operation_gives_the_value_and_the_gradient_of_the_cpu() {
     let Some((gpu, _turn)) = gpu() else { return };
-    let all: Vec<Case> = layers().into_iter().chain(by_row()).chain(pairwise()).collect();
+    let mut all: Vec<Case> = layers().into_iter().chain(by_row()).chain(pairwise()).collect();
+    all.extend(wide_norms());
+    all.push(many_maxima());
     agree(&gpu, &all, 100);
     agree(&gpu, &all, 256);
     // More pairs take other kernels.
-    agree(&gpu, &pairwise(), 700);
+    let mut pairs = pairwise();
+    pairs.push(many_maxima());
+    agree(&gpu, &pairs, 700);
 }

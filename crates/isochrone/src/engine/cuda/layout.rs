@@ -116,7 +116,8 @@ impl DeviceLayout {
         for stack in &self.stacks {
             let needed = stack.split(|node| !plan.forward.contains(node));
             for run in needed.filter(|run| !run.is_empty()) {
-                let (bound, first) = (self.bound(program, arenas, run), launches.len());
+                let (mut bound, first) = (self.bound(program, arenas, run), launches.len());
+                bound.returns = visited(plan, run);
                 kernels(program, run[0])?.forward(&mut Queue { bound, launches });
                 let name = program.nodes[run[0]].operation.name();
                 Launch::belong(&mut launches[first..], (name, "forward"));
@@ -206,6 +207,11 @@ impl DeviceLayout {
             bound.parameter_targets.push(target);
         }
     }
+}
+
+/// Whether some pass goes back through one of these nodes.
+fn visited(plan: &UpdatePlan, run: &[usize]) -> bool {
+    plan.backward.iter().flatten().any(|visit| run.contains(&visit.node))
 }
 
 /// The gradients that a pass has written so far.

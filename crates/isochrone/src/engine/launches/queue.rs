@@ -37,6 +37,8 @@ pub trait Kernels {
 pub(in crate::engine) struct Bound {
     pub replicas: usize,
     pub rows: usize,
+    /// Whether the update goes back through this half.
+    pub returns: bool,
     pub inputs: Vec<Buffer>,
     pub output: Option<Buffer>,
     pub kept: Vec<Buffer>,
@@ -84,6 +86,11 @@ impl Queue<'_> {
     /// Kept buffer `at`.
     pub fn kept(&self, at: usize) -> Buffer {
         self.bound.kept[at]
+    }
+
+    /// Kept buffer `at` as the forward half writes it; absent where the update does not go back.
+    pub fn keeps(&self, at: usize) -> Argument {
+        if self.bound.returns { Argument::Write(self.kept(at)) } else { Argument::Absent }
     }
 
     /// Parameter `at`.

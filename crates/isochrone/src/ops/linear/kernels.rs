@@ -1,12 +1,17 @@
 //! A layer on the GPU: its product with bias and ReLU fused, everything else in one kernel a half.
 
 use super::{Activation, Layer, Linear, Norm};
-use crate::engine::{Argument, Factor, Finish, Grid, Kernels, Product, Queue, Target};
+use crate::engine::{Argument, Buffer, Factor, Finish, Grid, Kernels, Product, Queue, Target};
 
 /// Threads, columns and rows of a block that adds down columns.
 const DOWN: (usize, usize, usize) = (256, 32, 128);
-/// Threads of a block that has one row.
-const ACROSS: usize = 128;
+/// Numbers of a norm's row that one thread holds.
+const HELD: usize = 16;
+/// Rows that one block of a norm has forward, where a warp has one, and backward.
+const FORWARD_ROWS: usize = 4;
+const STRIP: usize = 16;
+/// The widest row that a norm's block can hold.
+pub(super) const WIDEST: usize = 512 * HELD;
 
 impl Layer {
     fn code(&self) -> Argument {
@@ -24,14 +29,27 @@ impl Layer {
         [first, first + 1].map(|at| Argument::Write(queue.kept(at)))
     }
 
-    /// The sums; for a norm also the centred rows and the inverse deviations.
+    /// The sums; for a norm also the mean and the inverse deviation of every row.
     fn remembered(&self) -> Vec<usize> {
         let all = self.rows * self.shape.outputs;
         match (self.keeps_sums(), self.shape.norm) {
             (false, _) => Vec::new(),
             (true, Norm::None) => vec![all],
-            (true, Norm::Layer) => vec![all, all, self.rows],
+            (true, Norm::Layer) => vec![all, 2 * self.rows],
         }
+    }
+
+    /// Threads that have a row of the norm: a warp, or all of a block.
+    fn lanes(&self) -> usize {
+        self.shape.outputs.div_ceil(HELD).next_multiple_of(32)
+    }
+
+    /// Rows, width and lanes, whether these buffers allow fours, and the activation.
+    fn norm_arguments(&self, queue: &Queue<'_>, buffers: &[Buffer]) -> [Argument; 5] {
+        let width = self.shape.outputs;
+        let wide = width.is_multiple_of(4) && buffers.iter().all(|buffer| buffer.is_aligned());
+        let [rows, width, lanes] = [queue.rows(), width, self.lanes()].map(Argument::size);
+        [rows, width, lanes, Argument::Int(wide.into()), self.code()]
     }
 
     fn down(&self, queue: &Queue<'_>) -> Grid {
@@ -40,36 +58,33 @@ impl Layer {
     }
 
     /// Turns the gradient of the norm's output into that of the sums, in place, with the gradients
-    /// of gain and shift on the way.
+    /// of gain, shift and bias on the way.
     fn norm_to_sums(&self, queue: &mut Queue<'_>) {
-        let (rows, width) = (queue.rows(), self.shape.outputs);
-        let (gradient, room) = (queue.output_gradient(), self.room(queue));
-        if let Some(gain) = queue.parameter_target(2) {
-            let shift = queue.parameter_target(3);
-            let arguments = [
-                Argument::Read(gradient),
-                Argument::Read(queue.kept(1)),
-                Argument::Write(gain.buffer),
-                Argument::keep(Some(gain)),
-                Argument::target(shift),
-                Argument::keep(shift),
-                room[0],
-                room[1],
-                Argument::size(rows),
-                Argument::size(width),
-            ];
-            queue.launch("linear_norm_sums", self.down(queue), &arguments);
-        }
-        let arguments = [
+        let (width, lanes) = (self.shape.outputs, self.lanes());
+        let strips = queue.rows().div_ceil(STRIP);
+        let (gradient, parts) = (queue.output_gradient(), queue.kept(self.remembered().len()));
+        let targets = [2, 3, 1].map(|at| queue.parameter_target(at));
+        let moves = targets.iter().any(Option::is_some);
+        let (sums, gain) = (queue.kept(0), queue.parameter(2));
+        let mut arguments = vec![
             Argument::Write(gradient),
+            Argument::Read(sums),
             Argument::Read(queue.kept(1)),
-            Argument::Read(queue.kept(2)),
-            Argument::Read(queue.parameter(2)),
-            Argument::Read(queue.kept(0)),
-            Argument::size(width),
-            self.code(),
+            Argument::Read(gain),
+            if moves { Argument::Write(parts) } else { Argument::Absent },
         ];
-        queue.launch("linear_norm_backward", Grid::blocks(rows, 1, ACROSS), &arguments);
+        arguments.extend(self.norm_arguments(queue, &[gradient, sums, gain]));
+        let threads = if lanes == 32 { 8 * lanes } else { lanes };
+        queue.launch("linear_norm_backward", Grid::blocks(strips, 1, threads), &arguments);
+        if moves {
+            let mut arguments = vec![Argument::Read(parts)];
+            for target in targets {
+                arguments.extend([Argument::target(target), Argument::keep(target)]);
+            }
+            arguments.extend([strips, width].map(Argument::size));
+            let grid = Grid::blocks(width.div_ceil(DOWN.1), targets.len(), DOWN.0);
+            queue.launch("linear_norm_totals", grid, &arguments);
+        }
     }
 
     /// Turns the gradient of the activation into that of the sums, in place.
@@ -109,7 +124,10 @@ impl Kernels for Layer {
 
     fn kept(&self) -> Vec<usize> {
         let width = self.shape.outputs;
-        let parts = 2 * self.rows.div_ceil(DOWN.2) * width;
+        let parts = match self.shape.norm {
+            Norm::None => self.rows.div_ceil(DOWN.2) * width,
+            Norm::Layer => 3 * self.rows.div_ceil(STRIP) * width,
+        };
         self.remembered().into_iter().chain([parts, width.div_ceil(DOWN.1)]).collect()
     }
 
@@ -130,17 +148,20 @@ impl Kernels for Layer {
         let buffer = if kept { queue.kept(0) } else { queue.output() };
         queue.multiply(shape, sides, Target { buffer, keep: false }, (1.0, finish, false));
         if norm == Norm::Layer {
-            let arguments = [
-                Argument::Read(queue.kept(0)),
-                Argument::Read(queue.parameter(2)),
-                Argument::Read(queue.parameter(3)),
+            let [sums, gain, shift] = [queue.kept(0), queue.parameter(2), queue.parameter(3)];
+            let mut arguments = vec![
+                Argument::Read(sums),
+                Argument::Read(gain),
+                Argument::Read(shift),
                 Argument::Write(queue.output()),
                 Argument::Write(queue.kept(1)),
-                Argument::Write(queue.kept(2)),
-                Argument::size(outputs),
-                self.code(),
             ];
-            queue.launch("linear_normalize", Grid::blocks(rows, 1, ACROSS), &arguments);
+            let buffers = [sums, gain, shift, queue.output()];
+            arguments.extend(self.norm_arguments(queue, &buffers));
+            let lanes = self.lanes();
+            let at_once = if lanes == 32 { FORWARD_ROWS } else { 1 };
+            let grid = Grid::blocks(rows.div_ceil(at_once), 1, at_once * lanes);
+            queue.launch("linear_normalize", grid, &arguments);
         } else if kept {
             let count = queue.output().length();
             let arguments = [
@@ -168,7 +189,7 @@ impl Kernels for Layer {
             let sides = (Factor::Plain(gradient), Factor::Across(queue.parameter(0)));
             queue.multiply(shape, sides, target, how);
         }
-        if let Some(target) = queue.parameter_target(1) {
+        if let Some(target) = queue.parameter_target(1).filter(|_| self.shape.norm == Norm::None) {
             self.bias(queue, target);
         }
         if let Some(target) = queue.parameter_target(0) {

@@ -9,8 +9,8 @@ const SOURCE: &str = concat!(include_str!("../mrn.cu"), "\n", include_str!("../m
 const MANY_PAIRS: usize = 400_000;
 /// Threads of a block of corresponding rows.
 const THREADS: usize = 128;
-/// Coordinates of the maximum that one block of the backward half has.
-const MAXIMUM_COORDINATES: usize = 256;
+/// Coordinates of the maximum that are few, so that more threads of a block can add to sums of their own.
+const FEW_MAXIMA: usize = 64;
 
 impl Mrn {
     fn arguments(&self) -> [Argument; 3] {
@@ -64,10 +64,14 @@ impl Pairwise {
             Argument::size(self.columns),
         ];
         arguments.extend(self.shape.arguments());
-        let tiles = self.shape.components * self.shape.maxima.div_ceil(MAXIMUM_COORDINATES);
+        let (names, (items, coordinates)) = if self.shape.maxima <= FEW_MAXIMA {
+            (["mrn_start_maxima_few", "mrn_end_maxima_few"], (8, FEW_MAXIMA))
+        } else {
+            (["mrn_start_maxima_many", "mrn_end_maxima_many"], (4, 256))
+        };
+        let tiles = self.shape.components * self.shape.maxima.div_ceil(coordinates);
         let count = [self.rows, self.columns][at];
-        let name = ["mrn_start_maxima", "mrn_end_maxima"][at];
-        queue.launch(name, Grid::blocks(count.div_ceil(4), tiles, 256), &arguments);
+        queue.launch(names[at], Grid::blocks(count.div_ceil(items), tiles, 256), &arguments);
     }
 }
 
@@ -86,8 +90,8 @@ impl Kernels for Pairwise {
             Argument::Read(queue.input(0)),
             Argument::Read(queue.input(1)),
             Argument::Write(queue.output()),
-            Argument::Write(queue.kept(0)),
-            Argument::Write(queue.kept(1)),
+            queue.keeps(0),
+            queue.keeps(1),
             Argument::size(self.rows),
             Argument::size(self.columns),
         ];
