@@ -49,7 +49,9 @@ fn file_of(target: &str, test: &str) -> PathBuf {
         vec![format!("tests/{program}/{module}.rs"), format!("tests/{program}.rs")]
     } else {
         assert_eq!(target, "--lib", "the target of `{test}`");
-        let module = test.split("::tests::").next().unwrap().replace("::", "/");
+        // A module of tests alone has no `tests` in it.
+        let module = test.split_once("::tests::").or(test.rsplit_once("::")).unwrap().0;
+        let module = module.replace("::", "/");
         ["/tests.rs", ".rs", "/mod.rs"].map(|end| format!("src/{module}{end}")).into()
     };
     let files = packages.iter().flat_map(|package| places.iter().map(|place| package.join(place)));
@@ -73,7 +75,7 @@ fn every_mutation_finds_its_text_once_and_names_a_test_that_exists() {
         let (target, test) = mistake.test.split_once(' ').expect("a target and a test");
         let function = test.rsplit("::").next().unwrap();
         let file = file_of(target, test);
-        let indented = target == "--lib" && !file.ends_with("tests.rs");
+        let indented = test.contains("::tests::") && !file.ends_with("tests.rs");
         let line = format!("#[test]\n{}fn {function}()", if indented { "    " } else { "" });
         let found = read(&file).matches(&line).count();
         assert_eq!(found, 1, "{name}: how often the test `{function}` exists");

@@ -123,10 +123,14 @@ fn protocol(text: &mut String, report: &ComparisonReport) {
              pair needs one or more.\n",
         );
     }
+    if report.rows.iter().any(|row| !row.planner.is_empty()) {
+        text.push_str(
+            "- With the planner, the final policy follows the waypoints of a graph over data states.\n",
+        );
+    }
     let _ = writeln!(
         text,
-        "- With the planner, the final policy follows the waypoints of a graph over data states.\n\
-         - The interquartile mean leaves out ⌊n/4⌋ seeds at either end. Its interval contains 95 % of \
+        "- The interquartile mean leaves out ⌊n/4⌋ seeds at either end. Its interval contains 95 % of \
          {resamples} resamples of the seeds."
     );
     trained(text, report);

@@ -154,13 +154,7 @@ impl Model {
         Ok(self.gather(rows, from, to, pairs))
     }
 
-    pub(super) fn gather(
-        &self,
-        count: usize,
-        from: &[&Latents],
-        to: &Embedded,
-        pairs: Pairs,
-    ) -> Vec<f32> {
+    fn gather(&self, count: usize, from: &[&Latents], to: &Embedded, pairs: Pairs) -> Vec<f32> {
         let (measure, view) = self.measure();
         let mut all = vec![0.0; count];
         let mut one = vec![0.0; count];

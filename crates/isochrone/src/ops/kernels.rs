@@ -6,6 +6,7 @@ use crate::engine::cuda::{OWN_SOURCES, compile_here};
 use crate::engine::{
     Adam, ArenaId, Argument, Initial, Parameter, Parameters, Program, Value, Window,
 };
+use crate::error::Result;
 use crate::ops::{
     Activation, AdvantageWeights, Backup, Bootstrap, DeepNorm, DifferenceHead, Directions,
     Extremum, Fit, Iqe, Linear, Mrn, Multiplier, Norm, PqeLh, Push, Scale, Standardize, Targets,
@@ -314,4 +315,69 @@ fn gradients_of_weights_over_many_pairs_are_added_up_in_portions() {
     };
     // Of all pairs: one of PQE, one of the wide norm, two inner and three outer of the deep norm.
     assert_eq!([totals(256), totals(257)], [0, 7]);
+}
+
+#[test]
+fn distances_that_no_gradient_goes_back_through_keep_nothing() {
+    let mut bench = Bench::new(BATCH);
+    let (from, to) = bench.pair(16);
+    let moved = bench.program.mrn(Mrn { components: 2, maxima: 4, squares: 4 }, from, to);
+    let goals = bench.program.rows(Rows::Random);
+    let states = [Layout::START, goals].map(|rows| bench.program.column(Column::State(rows)));
+    let shape = Mrn { components: 1, maxima: STATE, squares: 0 };
+    let still = bench.program.mrn(shape, states[0], states[1]);
+    [moved, still].into_iter().for_each(|value| bench.use_up(value));
+    let program = bench.end();
+    let launches = fit(&program, &known(&program));
+    let kept = launches
+        .iter()
+        .filter(|launch| launch.0 == "mrn_forward_small")
+        .map(|launch| launch.2.iter().filter(|argument| **argument == Argument::Absent).count());
+    let mut kept: Vec<usize> = kept.collect();
+    kept.sort_unstable();
+    assert_eq!(kept, [0, 2]);
+}
+
+/// The launches of one layer with a norm, so many units wide.
+fn normalized(width: usize) -> Result<Vec<ListedLaunch>> {
+    let mut parameters = Parameters::default();
+    let arena = parameters.arena("wide");
+    let rows = [STATE, 1, 1, 1];
+    let layer =
+        rows.map(|rows| parameters.add(arena, "wide", (rows, width), Initial::Uniform(1.0)));
+    let mut program: Program<f32> = Program::new(parameters, BATCH, STATE, 3);
+    let state = program.column(Column::State(Layout::START));
+    let (activation, norm) = (Activation::Gelu, Norm::Layer);
+    let shape = Linear { inputs: STATE, outputs: width, activation, norm };
+    let value = program.linear(shape, state, &layer);
+    let loss = program.mean(value, Scale::Spread);
+    let window = Window { from: 0, until: 10 };
+    program.descend("wide", loss, &[(arena, Adam::default())], window);
+    listing(&program)
+}
+
+#[test]
+fn a_norm_has_threads_for_every_number_of_its_rows_and_wider_ones_are_refused() {
+    for width in [1, 39, 512, 513, 1024, 8192] {
+        let launches = normalized(width).unwrap();
+        let of = |name: &str| launches.iter().find(|launch| launch.0 == name).unwrap();
+        // Sixteen numbers a thread; the lanes of a row are the third number after the buffers.
+        let lanes = |launch: &ListedLaunch| match launch.2[7] {
+            Argument::Int(lanes) => lanes as usize,
+            other => panic!("{other:?}"),
+        };
+        let (forward, backward) = (of("linear_normalize"), of("linear_norm_backward"));
+        for launch in [forward, backward] {
+            let lanes = lanes(launch);
+            assert!(lanes * 16 >= width && lanes.is_multiple_of(32), "{width}: {lanes}");
+            assert!(lanes == 32 || launch.1.threads == lanes, "{width}: {:?}", launch.1);
+            assert!(launch.1.threads <= 512, "{width}: {:?}", launch.1);
+        }
+        let rows = forward.1.threads / lanes(forward);
+        assert_eq!(forward.1.blocks.0, BATCH.div_ceil(rows), "{width}");
+        assert_eq!(backward.1.blocks.0, BATCH.div_ceil(16), "{width}");
+        assert_eq!(of("linear_norm_totals").1.blocks, (width.div_ceil(32), 3), "{width}");
+    }
+    let text = normalized(8193).unwrap_err().to_string();
+    assert!(text.contains("`linear`") && text.contains("--device cpu"), "{text}");
 }

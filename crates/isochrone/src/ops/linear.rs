@@ -38,6 +38,9 @@ pub enum Norm {
     Layer,
 }
 
+/// The widest row of a norm that a GPU has a kernel for: 512 threads with 16 numbers each.
+const WIDEST_NORM: usize = 512 * 16;
+
 /// Added to the variance of a row before its root.
 const NORM_EPSILON: f64 = 1e-6;
 
@@ -342,7 +345,7 @@ impl<T: Scalar> Operation<T> for Layer {
     }
 
     fn kernels(&self) -> Option<&dyn Kernels> {
-        let fits = self.shape.norm == Norm::None || self.shape.outputs <= kernels::WIDEST;
+        let fits = self.shape.norm == Norm::None || self.shape.outputs <= WIDEST_NORM;
         fits.then_some(self as &dyn Kernels)
     }
 

@@ -336,28 +336,28 @@ __device__ __forceinline__ void mrn_maxima(const float* gradient, const u32* pic
 }
 
 extern "C" __global__ void
-    mrn_start_maxima_few(const float* gradient, const u32* picks, float* target, int keep, int rows,
+    mrn_start_maxima_small(const float* gradient, const u32* picks, float* target, int keep, int rows,
            int columns, int components, int maxima, int squares, long long stride) {
     mrn_maxima<true, 8, 64>(own(gradient, stride), own(picks, stride), own(target, stride), keep, rows,
                      columns, components, maxima, squares);
 }
 
 extern "C" __global__ void
-    mrn_end_maxima_few(const float* gradient, const u32* picks, float* target, int keep, int rows,
+    mrn_end_maxima_small(const float* gradient, const u32* picks, float* target, int keep, int rows,
            int columns, int components, int maxima, int squares, long long stride) {
     mrn_maxima<false, 8, 64>(own(gradient, stride), own(picks, stride), own(target, stride), keep, rows,
                      columns, components, maxima, squares);
 }
 
 extern "C" __global__ void
-    mrn_start_maxima_many(const float* gradient, const u32* picks, float* target, int keep, int rows,
+    mrn_start_maxima_large(const float* gradient, const u32* picks, float* target, int keep, int rows,
            int columns, int components, int maxima, int squares, long long stride) {
     mrn_maxima<true, 4, 256>(own(gradient, stride), own(picks, stride), own(target, stride), keep, rows,
                      columns, components, maxima, squares);
 }
 
 extern "C" __global__ void
-    mrn_end_maxima_many(const float* gradient, const u32* picks, float* target, int keep, int rows,
+    mrn_end_maxima_large(const float* gradient, const u32* picks, float* target, int keep, int rows,
            int columns, int components, int maxima, int squares, long long stride) {
     mrn_maxima<false, 4, 256>(own(gradient, stride), own(picks, stride), own(target, stride), keep, rows,
                      columns, components, maxima, squares);

@@ -1,11 +1,12 @@
 //! The loop of a run: updates, rows of metrics, evaluations and checkpoints, from where its folder
 //! stands to its end.
 
-use std::io::ErrorKind;
+mod saving;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Scope;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::beside::{Beside, Evaluated};
 use super::config::RunConfig;
@@ -18,9 +19,8 @@ use super::provenance::{Conditions, Provenance};
 use super::source::{Source, tasks};
 use super::tables::{evaluation_columns, evaluation_row};
 use crate::algorithms;
-use crate::checkpoint::{Lock, Snapshot, latest, save_step, tidy};
+use crate::checkpoint::{Lock, latest, tidy};
 use crate::collective::Collective;
-use crate::data::Dataset;
 use crate::engine::Hardware;
 use crate::error::{Error, Result};
 use crate::evaluate::{Control, Success, TypicalPairs, success};
@@ -221,10 +221,6 @@ fn measure(
     let seed = config.evaluation.seed;
     success(&*opened.environment, tasks, model, Control::Policy, seed).map(Some)
 }
-
-/// How long a folder may be away before the run gives up, and how long it waits between two looks.
-const AWAY: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// Updates that a GPU is asked for at once at most, between two looks at signals.
 const PORTION: u64 = 256;
@@ -474,57 +470,6 @@ impl Session<'_> {
         let (distance, goal) = plane.overview(model)?;
         let image = pictures::thumbnail(&distance, goal)?;
         journal.events.image(self.trainer.step(), "evaluation/isochrones", &image)
-    }
-
-    /// Saves once the folder is there, and once more if it went meanwhile.
-    fn save_there(&self, journal: &Journal, observer: &mut dyn Observer) -> Result<()> {
-        self.await_folder(observer)?;
-        match self.save(journal) {
-            Err(Error::Disk { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                self.await_folder(observer)?;
-                self.save(journal)
-            }
-            saved => saved,
-        }
-    }
-
-    /// Waits for the folder if it is gone: a disk that machines share may be away for a moment.
-    fn await_folder(&self, observer: &mut dyn Observer) -> Result<()> {
-        let folder = self.checkpoints();
-        let since = Instant::now();
-        while let Err(error) = std::fs::metadata(&folder) {
-            if error.kind() != ErrorKind::NotFound {
-                break;
-            }
-            if since.elapsed() > AWAY || observer.signal().is_some() {
-                return Err(Error::disk("find", folder, error));
-            }
-            if since.elapsed() < PAUSE {
-                let seconds = AWAY.as_secs();
-                observer.noted(&format!(
-                    "{} is gone; waiting up to {seconds} s for it",
-                    folder.display()
-                ));
-            }
-            std::thread::sleep(PAUSE);
-        }
-        Ok(())
-    }
-
-    /// Tables first, then the checkpoint: a table is never behind it. A distance that has run away
-    /// is not saved.
-    fn save(&self, journal: &Journal) -> Result<()> {
-        let (model, step) = (self.trainer.model()?, self.trainer.step());
-        self.typical.check(&model, step)?;
-        // What was learned from other data is not saved under the fingerprint of these.
-        let held_out = self.source.held_out.iter();
-        held_out.chain([&self.source.dataset]).try_for_each(Dataset::check_unchanged)?;
-        journal.sync()?;
-        let mut snapshot: Snapshot = self.trainer.snapshot()?;
-        snapshot.facts.insert("kind".into(), "checkpoint".into());
-        snapshot.facts.insert("data".into(), self.data.clone());
-        snapshot.facts.insert("config".into(), self.config_hash()?);
-        save_step(&self.checkpoints(), &snapshot, self.config.train.keep)
     }
 
     /// Writes the model unless it is there, whole and of this run.

@@ -10,8 +10,6 @@ const HELD: usize = 16;
 /// Rows that one block of a norm has forward, where a warp has one, and backward.
 const FORWARD_ROWS: usize = 4;
 const STRIP: usize = 16;
-/// The widest row that a norm's block can hold.
-pub(super) const WIDEST: usize = 512 * HELD;
 
 impl Layer {
     fn code(&self) -> Argument {

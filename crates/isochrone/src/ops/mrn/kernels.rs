@@ -65,9 +65,9 @@ impl Pairwise {
         ];
         arguments.extend(self.shape.arguments());
         let (names, (items, coordinates)) = if self.shape.maxima <= FEW_MAXIMA {
-            (["mrn_start_maxima_few", "mrn_end_maxima_few"], (8, FEW_MAXIMA))
+            (["mrn_start_maxima_small", "mrn_end_maxima_small"], (8, FEW_MAXIMA))
         } else {
-            (["mrn_start_maxima_many", "mrn_end_maxima_many"], (4, 256))
+            (["mrn_start_maxima_large", "mrn_end_maxima_large"], (4, 256))
         };
         let tiles = self.shape.components * self.shape.maxima.div_ceil(coordinates);
         let count = [self.rows, self.columns][at];
