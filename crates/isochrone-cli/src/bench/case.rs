@@ -27,7 +27,7 @@ pub struct Shape {
     latent: usize,
     state: usize,
     action: usize,
-    /// Whether critics have GELU and layer norm, and policies GELU.
+    /// Whether critics have GELU and layer norm and policies GELU, else what is a learner's own.
     norm: bool,
     /// Rows of a batch, where none are asked for.
     batches: &'static [usize],
@@ -147,7 +147,7 @@ pub struct Case {
     pub state: usize,
     pub action: usize,
     pub hidden: Vec<usize>,
-    /// Whether critics have GELU and layer norm, and policies GELU.
+    /// Whether critics have GELU and layer norm and policies GELU, else what is a learner's own.
     pub norm: bool,
     /// Coordinates of every latent vector, halves of maximum and norm in an MRN.
     pub latent: usize,
@@ -320,8 +320,18 @@ mod tests {
                 assert_eq!(config["name"], learner);
                 let hidden = serde_json::to_value(&case.hidden).unwrap();
                 assert_eq!(config["policy"]["network"]["hidden"], hidden, "{learner}");
+                // GELU and the norm where the shape has them, else the learner's own.
+                let usual = serde_json::to_value(Config::named(learner)).unwrap();
+                let of = |network: &serde_json::Value| {
+                    let own = (network["activation"].clone(), network["norm"].clone());
+                    if case.norm { ("gelu".into(), "layer".into()) } else { own }
+                };
+                let policy = &config["policy"]["network"];
+                assert_eq!(policy["activation"], of(&usual["policy"]["network"]).0, "{learner}");
                 if let Some(critic) = config.get("network") {
                     assert_eq!(critic["hidden"], hidden, "{learner}");
+                    let found = (critic["activation"].clone(), critic["norm"].clone());
+                    assert_eq!(found, of(&usual["network"]), "{learner}");
                 }
                 for latent in [config.get("latent"), config.pointer("/head/latent")] {
                     assert!(latent.is_none_or(|latent| *latent == case.latent), "{learner}");

@@ -1,4 +1,5 @@
-//! A layer on the GPU: its product with bias and ReLU fused, everything else in one kernel a half.
+//! A layer on the GPU: its product with bias and ReLU fused, activation and norm in one kernel a half.
+//! What a norm's strips of rows add to the gradients of parameters, a second one adds up.
 
 use super::{Activation, Layer, Linear, Norm};
 use crate::engine::{Argument, Buffer, Factor, Finish, Grid, Kernels, Product, Queue, Target};
@@ -7,8 +8,9 @@ use crate::engine::{Argument, Buffer, Factor, Finish, Grid, Kernels, Product, Qu
 const DOWN: (usize, usize, usize) = (256, 32, 128);
 /// Numbers of a norm's row that one thread holds.
 const HELD: usize = 16;
-/// Rows that one block of a norm has forward, where a warp has one, and backward.
-const FORWARD_ROWS: usize = 4;
+/// Warps of a norm's block forward and backward, where a warp has a row.
+const WARPS: [usize; 2] = [4, 8];
+/// Rows that a norm's block has backward.
 const STRIP: usize = 16;
 
 impl Layer {
@@ -21,7 +23,7 @@ impl Layer {
         })
     }
 
-    /// Room for the sums of blocks, and their counters: the last two kept buffers.
+    /// Room for the sums of blocks, and their counters: the last two buffers kept without a norm.
     fn room(&self, queue: &Queue<'_>) -> [Argument; 2] {
         let first = self.remembered().len();
         [first, first + 1].map(|at| Argument::Write(queue.kept(at)))
@@ -42,6 +44,12 @@ impl Layer {
         self.shape.outputs.div_ceil(HELD).next_multiple_of(32)
     }
 
+    /// Threads of a norm's block: so many warps where each has a row, else those of one row.
+    fn threads(&self, warps: usize) -> usize {
+        let lanes = self.lanes();
+        if lanes == 32 { warps * lanes } else { lanes }
+    }
+
     /// Rows, width and lanes, whether these buffers allow fours, and the activation.
     fn norm_arguments(&self, queue: &Queue<'_>, buffers: &[Buffer]) -> [Argument; 5] {
         let width = self.shape.outputs;
@@ -58,8 +66,7 @@ impl Layer {
     /// Turns the gradient of the norm's output into that of the sums, in place, with the gradients
     /// of gain, shift and bias on the way.
     fn norm_to_sums(&self, queue: &mut Queue<'_>) {
-        let (width, lanes) = (self.shape.outputs, self.lanes());
-        let strips = queue.rows().div_ceil(STRIP);
+        let (width, strips) = (self.shape.outputs, queue.rows().div_ceil(STRIP));
         let (gradient, parts) = (queue.output_gradient(), queue.kept(self.remembered().len()));
         let targets = [2, 3, 1].map(|at| queue.parameter_target(at));
         let moves = targets.iter().any(Option::is_some);
@@ -72,8 +79,8 @@ impl Layer {
             if moves { Argument::Write(parts) } else { Argument::Absent },
         ];
         arguments.extend(self.norm_arguments(queue, &[gradient, sums, gain]));
-        let threads = if lanes == 32 { 8 * lanes } else { lanes };
-        queue.launch("linear_norm_backward", Grid::blocks(strips, 1, threads), &arguments);
+        let grid = Grid::blocks(strips, 1, self.threads(WARPS[1]));
+        queue.launch("linear_norm_backward", grid, &arguments);
         if moves {
             let mut arguments = vec![Argument::Read(parts)];
             for target in targets {
@@ -122,11 +129,14 @@ impl Kernels for Layer {
 
     fn kept(&self) -> Vec<usize> {
         let width = self.shape.outputs;
-        let parts = match self.shape.norm {
-            Norm::None => self.rows.div_ceil(DOWN.2) * width,
-            Norm::Layer => 3 * self.rows.div_ceil(STRIP) * width,
-        };
-        self.remembered().into_iter().chain([parts, width.div_ceil(DOWN.1)]).collect()
+        let mut kept = self.remembered();
+        match self.shape.norm {
+            Norm::None => {
+                kept.extend([self.rows.div_ceil(DOWN.2) * width, width.div_ceil(DOWN.1)]);
+            }
+            Norm::Layer => kept.push(3 * self.rows.div_ceil(STRIP) * width),
+        }
+        kept
     }
 
     fn stacks(&self) -> bool {
@@ -156,9 +166,8 @@ impl Kernels for Layer {
             ];
             let buffers = [sums, gain, shift, queue.output()];
             arguments.extend(self.norm_arguments(queue, &buffers));
-            let lanes = self.lanes();
-            let at_once = if lanes == 32 { FORWARD_ROWS } else { 1 };
-            let grid = Grid::blocks(rows.div_ceil(at_once), 1, at_once * lanes);
+            let threads = self.threads(WARPS[0]);
+            let grid = Grid::blocks(rows.div_ceil(threads / self.lanes()), 1, threads);
             queue.launch("linear_normalize", grid, &arguments);
         } else if kept {
             let count = queue.output().length();
