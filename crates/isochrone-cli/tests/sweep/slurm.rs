@@ -1,8 +1,9 @@
 //! Debian's Slurm with two nodes on loopback.
 
+use std::cell::RefCell;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use super::{FOLDER, compare, ended, finished, same, signal, told, until};
 
@@ -89,14 +90,24 @@ fn slurm_ends_all_runs_with_the_same_bytes_though_a_node_is_lost_and_a_run_is_as
     until(|| !cluster.running("n1").is_empty(), || {});
     let log = || std::fs::read_to_string(cluster.folder.path().join("slurmctld.log")).unwrap();
     assert!(log().contains("due to failure of node n2"), "{}", log());
-    // What Slurm sends before the time limit; the command would ask again until the job is gone.
-    let saved = cluster.running("n1").remove(0);
-    let mut cancel = Command::new("scancel");
-    cancel.args(["--signal=TERM", "--batch", &saved]).stderr(Stdio::null());
-    let mut cancel = cluster.within(&mut cancel).spawn().unwrap();
-    until(|| log().contains(&format!("Requeuing JobId={saved}")), || {});
-    cancel.kill().unwrap();
-    cancel.wait().unwrap();
+    // What Slurm sends before the time limit; the command would ask again until the job is gone. A run
+    // may end before it is asked, so all that begin are asked until one is queued again.
+    let asked: RefCell<Vec<(String, Child)>> = RefCell::default();
+    until(
+        || asked.borrow().iter().any(|(job, _)| log().contains(&format!("Requeuing JobId={job}"))),
+        || {
+            let is_new = |job: &String| asked.borrow().iter().all(|(other, _)| other != job);
+            let Some(job) = cluster.running("n1").into_iter().find(is_new) else { return };
+            let mut cancel = Command::new("scancel");
+            cancel.args(["--signal=TERM", "--batch", &job]).stderr(Stdio::null());
+            asked.borrow_mut().push((job, cluster.within(&mut cancel).spawn().unwrap()));
+        },
+    );
+    for (_, mut cancel) in asked.into_inner() {
+        // It has ended if its job has.
+        let _ = cancel.kill();
+        cancel.wait().unwrap();
+    }
     told(finished(child, || cluster.hurry()), 0);
     same(&out);
 }
