@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar};
-use isochrone::engine::{Hardware, Seeds, Threads};
+use isochrone::engine::{Companions, Hardware, Threads};
 use isochrone::evaluate::Success;
 use isochrone::run::{self, Conditions, Finished, Observer, RunConfig, Source};
 use isochrone::{Error, Result};
@@ -40,8 +40,9 @@ pub fn train_all(
     // A GPU updates all seeds at once, so all of them must be there.
     let at_once =
         if workshop.hardware.gpu.is_some() { jobs.len() } else { threads.min(jobs.len()) };
-    let seeds: Vec<u64> = jobs.iter().map(|(config, _)| config.seed).collect();
-    let hardware = Hardware { seeds: Some(Seeds::new(&seeds)), ..workshop.hardware.clone() };
+    let runs: Vec<(usize, u64)> = jobs.iter().map(|(config, _)| (0, config.seed)).collect();
+    let companions = Some(Companions::new(&runs));
+    let hardware = Hardware { companions, ..workshop.hardware.clone() };
     let conditions = Conditions::new(option_env!("ISOCHRONE_COMMIT"), threads);
     // A pool each: in a shared one a run that waits would be handed another run to do first.
     let pools = (0..at_once)
@@ -57,9 +58,9 @@ pub fn train_all(
             let bar = bars.bar(&format!("train  {label}"), config.train.steps);
             let mut observer = Watch::new(label, bar.clone(), config.train.steps, workshop);
             let hardware = Hardware { threads: pool.clone(), ..hardware.clone() };
-            let seeds = hardware.seeds.clone();
+            let companions = hardware.companions.clone();
             let result = run::execute(config, source, folder, &conditions, hardware, &mut observer);
-            seeds.iter().for_each(|seeds| seeds.leave(config.seed));
+            companions.iter().for_each(|companions| companions.leave((0, config.seed)));
             end(&bar, result.is_ok());
             if let Ok(mut results) = results.lock() {
                 results.push((at, result));

@@ -20,37 +20,44 @@ pub struct Hardware {
     pub gpu: Option<Gpu>,
     /// Whether the CPU takes over where the GPU cannot run a program.
     pub or_cpu: bool,
-    /// The seeds that a GPU updates at once; none runs every seed alone.
-    pub seeds: Option<Seeds>,
+    /// The runs that a GPU updates at once; none runs every one alone.
+    pub companions: Option<Companions>,
+    /// The recording that a run among them learns from.
+    pub recording: usize,
     /// The processes that carry a run together.
     pub collective: Collective,
 }
 
-/// Seeds of one run that a GPU updates at once. Each trains in a thread of its own, and the GPU waits
-/// until all of them have begun or left.
+/// Runs that a GPU updates at once: recordings and seeds of one learner. Each trains in a thread of its
+/// own, and the GPU waits until all of them have begun or left.
 #[derive(Clone)]
-pub struct Seeds {
-    seeds: Arc<[u64]>,
+pub struct Companions {
+    runs: Arc<[Companion]>,
     gathered: Arc<Mutex<Gathered>>,
 }
 
-/// The executor, once the first seed has made it, and the seeds that left before.
+/// The recording and the seed of a run.
+pub type Companion = (usize, u64);
+
+/// The executor, once the first run has made it, its recordings, and the runs that left before.
 #[derive(Default)]
 struct Gathered {
     together: Option<Arc<Together<CudaExecutor>>>,
+    /// Each recording that was brought and its number on the GPU.
+    recordings: Vec<(usize, u32)>,
     left: Vec<usize>,
 }
 
-impl Seeds {
-    /// These seeds, of which none has begun.
-    pub fn new(seeds: &[u64]) -> Self {
-        Self { seeds: seeds.into(), gathered: Arc::default() }
+impl Companions {
+    /// These runs, of which none has begun.
+    pub fn new(runs: &[Companion]) -> Self {
+        Self { runs: runs.into(), gathered: Arc::default() }
     }
 
-    /// A seed has ended, well or not; the others no longer wait for it.
-    pub fn leave(&self, seed: u64) {
+    /// A run has ended, well or not; the others no longer wait for it.
+    pub fn leave(&self, run: Companion) {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = self.seeds.iter().position(|&other| other == seed) {
+        if let Some(at) = self.runs.iter().position(|&other| other == run) {
             match &gathered.together {
                 Some(together) => together.leave(at),
                 None => gathered.left.push(at),
@@ -58,26 +65,41 @@ impl Seeds {
         }
     }
 
-    /// The run of a seed on the executor that `make` makes for all of them; the note is the maker's.
+    /// A run on the executor that `make` makes for all of them, with the recording that `bring` brings
+    /// where no other has; the note is the maker's.
     fn join(
         &self,
-        seed: u64,
+        run: Companion,
         make: impl FnOnce(&[u64]) -> Result<CudaExecutor>,
+        bring: impl FnOnce(&mut CudaExecutor) -> Result<u32>,
     ) -> Result<(Replica<CudaExecutor>, Option<String>)> {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
         let mut note = None;
         let together = match &gathered.together {
             Some(together) => together.clone(),
             None => {
-                let executor = make(&self.seeds)?;
+                let seeds: Vec<u64> = self.runs.iter().map(|&(_, seed)| seed).collect();
+                let executor = make(&seeds)?;
+                gathered.recordings.push((run.0, 0));
                 note = executor.note().map(str::to_owned);
                 let together = Together::new(executor);
                 gathered.left.drain(..).for_each(|at| together.leave(at));
                 gathered.together.insert(together).clone()
             }
         };
-        let at = self.seeds.iter().position(|&other| other == seed);
-        Ok((together.replica(at.expect("a seed of those that run together")), note))
+        let at = self.runs.iter().position(|&other| other == run);
+        let at = at.expect("one of those that run together");
+        let known = gathered.recordings.iter().find(|(recording, _)| *recording == run.0);
+        let number = match known {
+            Some(&(_, number)) => number,
+            None => {
+                let number = together.prepare(bring)?;
+                gathered.recordings.push((run.0, number));
+                number
+            }
+        };
+        together.prepare(|executor| executor.set_recording(at, number))?;
+        Ok((together.replica(at), note))
     }
 }
 
@@ -163,17 +185,21 @@ impl Engine {
             (gpu, note) = (None, Some(format!("the CPU is used: {why}")));
         }
         if let Some(gpu) = gpu {
-            let seeds = hardware.seeds.clone().unwrap_or_else(|| Seeds::new(&[seed]));
+            let run = (hardware.recording, seed);
+            let alone = || Companions::new(&[run]);
+            let companions = hardware.companions.clone().unwrap_or_else(alone);
+            let samplers = (training, held_out);
             let make = |seeds: &[u64]| {
                 let device = (gpu, Precision::Tf32);
-                CudaExecutor::new(program.clone(), device, (training, held_out), seeds)
+                CudaExecutor::new(program.clone(), device, samplers, seeds)
             };
-            match seeds.join(seed, make) {
+            let bring = |executor: &mut CudaExecutor| executor.add_recording(samplers);
+            match companions.join(run, make, bring) {
                 Ok((replica, note)) => {
                     return Ok((Self::Cuda(replica, program), note));
                 }
                 Err(error) if hardware.or_cpu => {
-                    seeds.leave(seed);
+                    companions.leave(run);
                     note = Some(format!("the CPU is used: {error}"));
                 }
                 Err(error) => return Err(error),

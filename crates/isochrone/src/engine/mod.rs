@@ -30,7 +30,7 @@ pub use cuda::{CudaExecutor, Dissection};
 pub use device::{Device, Gpu};
 pub use executor::{BrokenLoss, Clock, Executor};
 pub(crate) use hardware::Engine;
-pub use hardware::{Hardware, Seeds};
+pub use hardware::{Companions, Hardware};
 pub use launches::Precision;
 pub(crate) use launches::{Argument, Buffer, Factor, Finish, Grid, Kernels, Queue, Target};
 pub use operation::{Backward, Forward, OfRows, Operation, Stage, Value};

@@ -83,6 +83,11 @@ impl<E: Lockstep> Together<E> {
         Replica { together: self.clone(), at }
     }
 
+    /// Prepares the executor before the first update.
+    pub fn prepare<T>(&self, work: impl FnOnce(&mut E) -> T) -> T {
+        work(&mut self.lock().executor)
+    }
+
     /// Run `at` is gone; the others no longer wait for it.
     pub fn leave(&self, at: usize) {
         let mut state = self.lock();

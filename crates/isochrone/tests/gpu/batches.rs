@@ -64,27 +64,63 @@ fn batches_drawn_there_are_those_of_the_cpu_bit_for_bit_and_noise_to_the_last_bi
         (First::Zero, End::Clip, STATE + 16, plain.with(waves), &data),
     ] {
         let (program, choices) = all_columns(Offsets { from, end }, width);
-        let noise_from = program.layout().columns().len() - 2;
         let sampler = Sampler::new(data, &norm, program.layout().clone(), 0.97);
         let seeds = [5u64, (77 << 40) + 9];
         let mut executor =
             CudaExecutor::new(program, (&gpu, Precision::Tf32), (&sampler, None), &seeds).unwrap();
-        let mut batch = sampler.batch(1000);
         for step in (0..20u64).chain([1 << 33, (1 << 40) + 5]) {
             executor.draw(step).unwrap();
             for (replica, &seed) in seeds.iter().enumerate() {
-                sampler.fill(&mut batch, seed, step).unwrap();
-                let rows: Vec<u32> =
-                    choices.iter().flat_map(|&choice| batch.rows(choice).to_vec()).collect();
-                assert!(executor.rows(replica).unwrap() == rows, "rows of step {step}");
-                let found = executor.columns(replica).unwrap();
-                for (at, (found, expected)) in found.iter().zip(&batch.columns).enumerate() {
-                    let most = i64::from(at >= noise_from);
-                    let bits = |x: &f32| i64::from(x.to_bits());
-                    let near = |(x, y): (&f32, &f32)| (bits(x) - bits(y)).abs() <= most;
-                    assert!(found.iter().zip(expected).all(near), "column {at} of step {step}");
-                }
+                drawn(&executor, replica, &sampler, (seed, step), &choices);
             }
+        }
+    }
+}
+
+/// Checks that a replica has drawn the batch of a seed and a step.
+fn drawn(
+    executor: &CudaExecutor,
+    replica: usize,
+    sampler: &Sampler<'_>,
+    (seed, step): (u64, u64),
+    choices: &[RowsId],
+) {
+    let mut batch = sampler.batch(1000);
+    sampler.fill(&mut batch, seed, step).unwrap();
+    let rows: Vec<u32> = choices.iter().flat_map(|&choice| batch.rows(choice).to_vec()).collect();
+    assert!(executor.rows(replica).unwrap() == rows, "rows of step {step}");
+    let found = executor.columns(replica).unwrap();
+    // Noise is the last two columns.
+    let noise_from = found.len() - 2;
+    for (at, (found, expected)) in found.iter().zip(&batch.columns).enumerate() {
+        let most = i64::from(at >= noise_from);
+        let bits = |x: &f32| i64::from(x.to_bits());
+        let near = |(x, y): (&f32, &f32)| (bits(x) - bits(y)).abs() <= most;
+        assert!(found.iter().zip(expected).all(near), "column {at} of step {step}");
+    }
+}
+
+#[test]
+fn every_replica_draws_from_its_own_recording() {
+    let Some((gpu, _turn)) = gpu() else { return };
+    let recordings = [20000, 3000].map(|rows| walks(rows, STATE, ACTION));
+    let law = Offsets { from: First::Zero, end: End::Truncate };
+    let (program, choices) = all_columns(law, STATE);
+    let norms =
+        recordings.each_ref().map(|data| Normalization::fit(data, Scaling::Standard).unwrap());
+    let samplers: Vec<Sampler<'_>> = recordings
+        .iter()
+        .zip(&norms)
+        .map(|(data, norm)| Sampler::new(data, norm, program.layout().clone(), 0.97))
+        .collect();
+    let (device, first) = ((&gpu, Precision::Tf32), (&samplers[0], None));
+    let mut executor = CudaExecutor::new(program, device, first, &[5, 5, 6]).unwrap();
+    let second = executor.add_recording((&samplers[1], None)).unwrap();
+    executor.set_recording(1, second).unwrap();
+    for step in [0, 1, 1 << 33] {
+        executor.draw(step).unwrap();
+        for (replica, recording, seed) in [(0, 0, 5), (1, 1, 5), (2, 0, 6)] {
+            drawn(&executor, replica, &samplers[recording], (seed, step), &choices);
         }
     }
 }

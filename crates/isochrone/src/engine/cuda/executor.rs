@@ -86,9 +86,9 @@ impl CudaExecutor {
             graphs: HashMap::new(),
             products: Products::new(precision)?,
             optimizer: Optimizer::new(&machine, &program, loss)?,
-            drawing: DeviceSampler::new(&machine, training, &batches)?,
+            drawing: DeviceSampler::new(&machine, training, &batches, seeds.len())?,
             held_out: held_out
-                .map(|sampler| DeviceSampler::new(&machine, sampler, &batches))
+                .map(|sampler| DeviceSampler::new(&machine, sampler, &batches, seeds.len()))
                 .transpose()?,
             layout,
             places: optimizer_places,
@@ -109,7 +109,8 @@ impl CudaExecutor {
     /// Sets the first values of every replica.
     fn begin(&mut self, seeds: &[u64]) -> Result<()> {
         for (replica, &seed) in seeds.iter().enumerate() {
-            let clock = [seed as u32, (seed >> 32) as u32, 0, 0];
+            // The seed, the step and the recording.
+            let clock = [seed as u32, (seed >> 32) as u32, 0, 0, 0];
             self.machine.write(self.block.address(self.places.clock, replica), &clock)?;
             let initial = |arena: ArenaId| self.program.parameters.initial::<f32>(arena, seed);
             let mut arenas: Vec<Vec<f32>> = self.program.parameters.arenas().map(initial).collect();
@@ -125,6 +126,33 @@ impl CudaExecutor {
             }
         }
         Ok(())
+    }
+
+    /// Copies the data of another recording to the GPU; its number.
+    ///
+    /// # Errors
+    /// The GPU has no room.
+    pub fn add_recording(
+        &mut self,
+        (training, held_out): (&Sampler<'_>, Option<&Sampler<'_>>),
+    ) -> Result<u32> {
+        self.machine.bind()?;
+        if let Some(sampler) = held_out
+            && let Some(drawing) = &mut self.held_out
+        {
+            drawing.add(&self.machine, sampler)?;
+        }
+        self.drawing.add(&self.machine, training)
+    }
+
+    /// Lets a replica learn from a recording.
+    ///
+    /// # Errors
+    /// The GPU does not work.
+    pub fn set_recording(&mut self, replica: usize, recording: u32) -> Result<()> {
+        self.machine.bind()?;
+        let place = self.block.address(self.places.clock.part(4, 1), replica);
+        self.machine.write(place, &[recording])
     }
 
     /// The program that runs.

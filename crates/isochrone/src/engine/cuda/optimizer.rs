@@ -113,7 +113,7 @@ impl OptimizerPlaces {
         let arenas: Vec<ArenaPlaces> =
             parameters.arenas().map(|arena| ArenaPlaces::new(places, parameters, arena)).collect();
         let constants = places.one(CONSTANTS * arenas.len().max(1));
-        Self { arenas, clock: places.one(4), broken: places.one(4), constants }
+        Self { arenas, clock: places.one(5), broken: places.one(4), constants }
     }
 
     /// Where parameters and their gradients stand: what an update leaves for the next.

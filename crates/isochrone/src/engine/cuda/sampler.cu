@@ -1,7 +1,7 @@
 // Batches drawn on the GPU from the streams of `random.rs`: integers only, equal to the CPU's.
 
-// `seen` is what networks see of every state, `goals` what policies see of it as a goal; `states`
-// are as they were recorded.
+// A recording. `seen` is what networks see of every state, `goals` what policies see of it as a goal;
+// `states` are as they were recorded.
 struct Data {
     const float *seen, *goals, *states, *actions;
     const u32 *last_rows, *starts, *cumulative, *waypoints;
@@ -99,8 +99,13 @@ __device__ u32 drawn_row(const Data* data, const Choice* law, u32 start, u32 goa
     return start;
 }
 
+// The recording of a replica, whose number is the last word of its clock.
+__device__ __forceinline__ const Data* recording(const Data* recordings, const u32* clock) {
+    return recordings + clock[4];
+}
+
 // y below `choices` draws rows; beyond, the words that permutations are sorted by.
-extern "C" __global__ void sampler_draw(const Data* data, const Choice* choices, const u32* purposes,
+extern "C" __global__ void sampler_draw(const Data* recordings, const Choice* choices, const u32* purposes,
                                         const u32* clock, u64 ahead, u32* rows, u32* words,
                                         int choice_count, int size, int first_purpose,
                                         long long stride) {
@@ -112,6 +117,7 @@ extern "C" __global__ void sampler_draw(const Data* data, const Choice* choices,
         own(words, stride)[order * size + place] = block_of(clock, ahead, purposes[order], place).x;
         return;
     }
+    const Data* data = recording(recordings, clock);
     uint4 drawn = block_of(clock, ahead, first_purpose, place);
     u32 start = data->starts[__umulhi(drawn.x, data->start_count)], row = start;
     // The goal that stands behind all others first; each is the goal of the next.
@@ -149,8 +155,8 @@ __device__ __forceinline__ bool reached(const Data* data, u32 one, u32 other, fl
     return sum <= within;
 }
 
-extern "C" __global__ void sampler_gather(const Data* data, const Filler* fillers, const u32* clock,
-                                          u64 ahead, const u32* rows, const u32* orders,
+extern "C" __global__ void sampler_gather(const Data* recordings, const Filler* fillers,
+                                          const u32* clock, u64 ahead, const u32* rows, const u32* orders,
                                           float* memory, int size, long long stride) {
     const Filler* filler = fillers + blockIdx.y;
     u32 at = first_index(), width = filler->width;
@@ -158,8 +164,10 @@ extern "C" __global__ void sampler_gather(const Data* data, const Filler* filler
     u32 place = at / width, inside = at % width;
     float* out = own(memory, stride) + filler->out;
     const u32 *drawn = own(rows, stride), *chosen = drawn + filler->choice * size;
+    clock = own(clock, stride);
+    const Data* data = recording(recordings, clock);
     if (filler->kind == 4) {
-        uint4 words = block_of(own(clock, stride), ahead, filler->purpose, at / 4);
+        uint4 words = block_of(clock, ahead, filler->purpose, at / 4);
         bool second = at & 2;
         double radius = sqrt(-2.0 * log(unit(second ? words.z : words.x)));
         double angle = 6.283185307179586476925 * unit(second ? words.w : words.y);

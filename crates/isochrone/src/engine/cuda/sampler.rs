@@ -144,9 +144,11 @@ fn permuted(tables: &Tables<'_>) -> Vec<(usize, u32)> {
     permuted.map(|(at, _)| (at, u32::from(Purpose::ORDER.0) + at as u32)).collect()
 }
 
-/// A dataset on the GPU and the tables to draw from it.
+/// Datasets on the GPU and the tables to draw from them.
 pub(super) struct DeviceSampler {
-    data: DeviceMemory,
+    /// A place for each dataset.
+    recordings: DeviceMemory,
+    count: usize,
     choices: DeviceMemory,
     purposes: DeviceMemory,
     fillers: DeviceMemory,
@@ -158,18 +160,23 @@ pub(super) struct DeviceSampler {
 }
 
 impl DeviceSampler {
-    /// Copies the data of `sampler` to the GPU.
+    /// Copies the data of `sampler` to the GPU, as the first of at most so many recordings.
     ///
     /// # Errors
     /// The GPU has no room.
-    pub fn new(machine: &Machine, sampler: &Sampler<'_>, batches: &Batches) -> Result<Self> {
+    pub fn new(
+        machine: &Machine,
+        sampler: &Sampler<'_>,
+        batches: &Batches,
+        most: usize,
+    ) -> Result<Self> {
         let tables = sampler.tables();
-        let (data, held) = copied(machine, &tables)?;
         let choices = Choice::all(tables.rows);
         let purposes: Vec<u32> = permuted(&tables).iter().map(|&(_, purpose)| purpose).collect();
         let fillers = fillers(&tables, batches);
-        Ok(Self {
-            data: machine.filled(&[data])?,
+        let mut first = Self {
+            recordings: machine.memory(most * size_of::<Data>())?,
+            count: 0,
             choices: machine.filled(&choices)?,
             purposes: machine.filled(&purposes)?,
             fillers: machine.filled(&fillers)?,
@@ -177,8 +184,24 @@ impl DeviceSampler {
             permuted: purposes.len(),
             widest: fillers.iter().map(|filler| filler.width as usize).max().unwrap_or(0),
             column_count: fillers.len(),
-            held,
-        })
+            held: Vec::new(),
+        };
+        first.add(machine, sampler)?;
+        Ok(first)
+    }
+
+    /// Copies the data of another recording, which is drawn from by the same laws; its number.
+    ///
+    /// # Errors
+    /// The GPU has no room.
+    pub fn add(&mut self, machine: &Machine, sampler: &Sampler<'_>) -> Result<u32> {
+        let (data, held) = copied(machine, &sampler.tables())?;
+        let place = self.count * size_of::<Data>();
+        assert!(place < self.recordings.bytes, "as many recordings as replicas at most");
+        machine.write(self.recordings.address + place as u64, &[data])?;
+        self.held.extend(held);
+        self.count += 1;
+        Ok(self.count as u32 - 1)
     }
 
     /// Bytes of the GPU's memory that the data take.
@@ -203,7 +226,7 @@ impl DeviceSampler {
         }
         if self.column_count > 0 {
             let mut gather = vec![
-                Argument::Shared(self.data.address),
+                Argument::Shared(self.recordings.address),
                 Argument::Shared(self.fillers.address),
                 clock[0],
                 clock[1],
@@ -223,7 +246,7 @@ impl DeviceSampler {
     /// The launch that draws rows, and the words that permutations are sorted by.
     fn draw(&self, batches: &Batches, clock: [Argument; 2]) -> Launch {
         let arguments = [
-            Argument::Shared(self.data.address),
+            Argument::Shared(self.recordings.address),
             Argument::Shared(self.choices.address),
             Argument::Shared(self.purposes.address),
             clock[0],

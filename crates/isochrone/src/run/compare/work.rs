@@ -1,6 +1,6 @@
 //! Executes the runs of a comparison, one per thread, which is most efficient for small networks. On
-//! a GPU the updates of all runs are made side by side, those of seeds of one combination that learn
-//! from one recording together, and each thread evaluates its own run.
+//! a GPU the updates of all runs are made side by side, those of seeds and worlds that differ in
+//! nothing a learner sees together, and each thread evaluates its own run.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use super::plan::recording;
 use super::results::Divergence;
 use super::{Job, Plan};
 use crate::checkpoint::write_whole;
-use crate::engine::{Hardware, Seeds, Threads};
+use crate::engine::{Companions, Hardware, Threads};
 use crate::error::{Error, Result};
 use crate::evaluate::{ASKED, Accuracy, Control, ExactSteps, accuracy, success, supported_steps};
 use crate::ledger::{self, Ledger};
@@ -19,6 +19,9 @@ use crate::run::files::{ACCURACY, DIVERGED, MODEL, PLANNER};
 use crate::run::tables::{evaluation_columns, evaluation_row};
 use crate::run::{Conditions, Observer, RunConfig, Source, execute, folder, open_model, tasks};
 use crate::simulate::Referee;
+
+/// Runs that a GPU updates at once at most: more of them fill it no better.
+const MOST_TOGETHER: usize = 16;
 
 /// Watches a comparison: is told about every run and says when to stop.
 pub trait Watch: Sync {
@@ -72,13 +75,14 @@ impl Plan {
         let work = || {
             while watch.signal().is_none() {
                 let Some(bundle) = bundles.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                let jobs = bundle.iter().map(|&at| &self.jobs[at]);
-                let seeds = jobs.filter(|job| !job.is_complete()).map(|job| job.config.seed);
-                let seeds = Some(Seeds::new(&seeds.collect::<Vec<u64>>()));
-                let hardware = &Hardware { seeds, ..hardware.clone() };
+                let left = bundle.iter().filter(|&&at| !self.jobs[at].is_complete());
+                let runs = left.map(|&at| (self.recording_of(at), self.jobs[at].config.seed));
+                let companions = Some(Companions::new(&runs.collect::<Vec<_>>()));
                 std::thread::scope(|scope| {
                     for &at in bundle {
-                        scope.spawn(move || one(at, hardware));
+                        let (companions, recording) = (companions.clone(), self.recording_of(at));
+                        let hardware = Hardware { companions, recording, ..hardware.clone() };
+                        scope.spawn(move || one(at, &hardware));
                     }
                 });
             }
@@ -93,21 +97,51 @@ impl Plan {
         failures.into_iter().map(|(_, failure)| failure).collect()
     }
 
-    /// The indices of runs that are trained together: on a GPU the seeds of one combination and one
-    /// recording, else each run alone.
+    /// The indices of runs that are trained together: on a GPU those that differ in nothing a learner
+    /// sees, else each run alone.
     fn bundles(&self, together: bool) -> Vec<Vec<usize>> {
         let mut found: Vec<Vec<usize>> = Vec::new();
         for (at, job) in self.jobs.iter().enumerate() {
-            let same = |other: &Job| {
-                other.folder.parent() == job.folder.parent()
-                    && recording(&other.config.data) == recording(&job.config.data)
+            let fits = |bundle: &&mut Vec<usize>| {
+                together && bundle.len() < MOST_TOGETHER && self.alike(&self.jobs[bundle[0]], job)
             };
-            match found.iter_mut().find(|bundle| together && same(&self.jobs[bundle[0]])) {
+            match found.iter_mut().find(fits) {
                 Some(bundle) => bundle.push(at),
                 None => found.push(vec![at]),
             }
         }
         found
+    }
+
+    /// The number of the recording that a run learns from.
+    fn recording_of(&self, at: usize) -> usize {
+        let own = |at: usize| recording(&self.jobs[at].config.data);
+        (0..at).find(|&other| own(other) == own(at)).unwrap_or(at)
+    }
+
+    /// Whether two runs make the same updates on other batches: the same learner in worlds of the same
+    /// kind. A teacher's distances are those of one recording.
+    fn alike(&self, one: &Job, other: &Job) -> bool {
+        let (a, b) = (&one.config, &other.config);
+        if recording(&a.data) == recording(&b.data) {
+            return one.folder.parent() == other.folder.parent();
+        }
+        let (Some(source), Some(other)) = (self.source(a), self.source(b)) else { return false };
+        let kind = |source: &Source, config: &RunConfig| {
+            let (state, action) = (source.dataset.state_size(), source.dataset.action_size());
+            let radius = source.world.as_ref().map(|opened| opened.environment.radius());
+            (state, action, radius, source.discount(config), source.dataset.choices().is_some())
+        };
+        let prepared = |config: &RunConfig| {
+            let nowhere = (String::new(), 0, None, None);
+            let mut data = config.data.clone();
+            (data.source, data.seed, data.episodes, data.recorded_in) = nowhere;
+            data
+        };
+        kind(source, a) == kind(other, b)
+            && a.algorithm.teacher().is_none()
+            && (&a.algorithm, &a.train, &a.from) == (&b.algorithm, &b.train, &b.from)
+            && prepared(a) == prepared(b)
     }
 
     fn bring_to_end(
@@ -121,10 +155,11 @@ impl Plan {
         if !job.is_complete() {
             let hardware = Hardware { threads: Threads::default(), ..hardware.clone() };
             let mut observer = watch.begins(job);
-            let seeds = hardware.seeds.clone();
+            let (companions, run) =
+                (hardware.companions.clone(), (hardware.recording, job.config.seed));
             let trained =
                 execute(&job.config, source, &job.folder, conditions, hardware, &mut *observer);
-            seeds.iter().for_each(|seeds| seeds.leave(job.config.seed));
+            companions.iter().for_each(|companions| companions.leave(run));
             Divergence::keep(&job.folder.join(DIVERGED), trained.as_ref().err())?;
             trained?;
         }
@@ -225,14 +260,14 @@ mod tests {
     use super::*;
     use crate::run::compare::{Choice, Request, Sheet};
 
-    fn plan(one_recording: bool, out: &Path) -> Plan {
+    fn plan_of(worlds: &[&str], algorithms: &[&str], one_recording: bool, out: &Path) -> Plan {
         let sheet = format!(
             "title = ''\nworlds = []\nalgorithms = []\nseeds = 2\none_recording = {one_recording}"
         );
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
         let request = Request {
-            worlds: words(&["pinwheel"]),
-            algorithms: words(&["gcbc", "cmd1"]),
+            worlds: words(worlds),
+            algorithms: words(algorithms),
             extraction: Choice::Default,
             seeds: 2,
             overrides: Vec::new(),
@@ -240,6 +275,10 @@ mod tests {
             sheet: Some(Sheet::parse(&sheet).unwrap()),
         };
         Plan::new(&request, out).unwrap()
+    }
+
+    fn plan(one_recording: bool, out: &Path) -> Plan {
+        plan_of(&["pinwheel"], &["gcbc", "cmd1"], one_recording, out)
     }
 
     /// Keeps how many threads each run has, and stops it after its first update.
@@ -278,11 +317,37 @@ mod tests {
     }
 
     #[test]
-    fn seeds_of_one_recording_run_together_on_a_gpu_and_alone_elsewhere() {
+    fn what_a_learner_cannot_tell_apart_runs_together_on_a_gpu_and_alone_elsewhere() {
         let out = Path::new("out");
-        let one = plan(true, out);
-        assert_eq!(one.bundles(true), [[0, 2], [1, 3]]);
-        assert_eq!(one.bundles(false), [[0], [1], [2], [3]]);
-        assert_eq!(plan(false, out).bundles(true), [[0], [1], [2], [3]]);
+        for one_recording in [true, false] {
+            let one = plan(one_recording, out);
+            assert_eq!(one.bundles(true), [[0, 2], [1, 3]]);
+            assert_eq!(one.bundles(false), [[0], [1], [2], [3]]);
+            let recordings: Vec<usize> = (0..4).map(|at| one.recording_of(at)).collect();
+            assert_eq!(recordings, if one_recording { [0, 0, 0, 0] } else { [0, 0, 2, 2] });
+        }
+        // Presets differ by world, teachers by recording.
+        let worlds = ["pinwheel", "pinwheel-shortcut", "roads"];
+        let several = plan_of(&worlds, &["gcbc", "atlas"], true, out);
+        let named = |&at: &usize| {
+            let folder = several.jobs[at].folder.strip_prefix(out).unwrap();
+            folder.display().to_string()
+        };
+        let bundles = several.bundles(true);
+        let bundles: Vec<Vec<String>> =
+            bundles.iter().map(|bundle| bundle.iter().map(named).collect()).collect();
+        let seeds = |of: &str| [0, 1].map(|seed| format!("{of}/seed-{seed}")).to_vec();
+        let mut gcbc = [seeds("pinwheel/gcbc"), seeds("pinwheel-shortcut/gcbc")].concat();
+        gcbc.swap(1, 2);
+        assert_eq!(
+            bundles,
+            [
+                gcbc,
+                seeds("pinwheel/atlas-awr"),
+                seeds("pinwheel-shortcut/atlas-awr"),
+                seeds("roads/gcbc"),
+                seeds("roads/atlas-awr")
+            ]
+        );
     }
 }
