@@ -69,6 +69,12 @@ __device__ __forceinline__ u32 mrn_index(const float* x, const float* y, int gro
     return MRN_NONE;
 }
 
+// The root of a sum of squares and its inverse, 0 for 0.
+__device__ __forceinline__ float2 mrn_norm(float sum) {
+    float inverse = sum > 0.0f ? rsqrtf(sum) : 0.0f, norm = sum * inverse;
+    return make_float2(fmaf(0.5f * inverse, fmaf(-norm, norm, sum), norm), inverse);
+}
+
 // One block: 8A x TX B pairs. The first 8 TX threads find maxima, the others sums of squares, each
 // A x B pairs; the coordinates come by chunks through shared memory, two chunks in flight. Kept, where
 // asked for, are the inverses of the norms, 0 for 0, and the coordinates of the maxima.
@@ -135,11 +141,9 @@ __device__ __forceinline__ void mrn_pairs(const float* from, const float* to, fl
                 long long place = ((long long)component * rows + row) * columns + column;
                 bool valid = row < rows && column < columns;
                 if (role) {
-                    float inverse = best[a][b] > 0.0f ? rsqrtf(best[a][b]) : 0.0f;
-                    float norm = best[a][b] * inverse;
-                    norm = fmaf(0.5f * inverse, fmaf(-norm, norm, best[a][b]), norm);
-                    found[(ty + 8 * a) * (COLUMNS + 1) + tx + TX * b] = norm;
-                    if (inverses && valid) inverses[place] = inverse;
+                    float2 norm = mrn_norm(best[a][b]);
+                    found[(ty + 8 * a) * (COLUMNS + 1) + tx + TX * b] = norm.x;
+                    if (inverses && valid) inverses[place] = norm.y;
                 } else if (picks && valid) {
                     picks[place] = groups[a][b] < 0
                                        ? MRN_NONE

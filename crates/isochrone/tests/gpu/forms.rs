@@ -7,8 +7,17 @@ use crate::operations::{Case, case};
 
 pub fn pairwise() -> Vec<Case> {
     let mut all = Vec::new();
-    for (components, maxima, squares) in [(1, 8, 8), (2, 3, 3), (1, 24, 0), (1, 20, 20), (1, 0, 16)]
-    {
+    for (components, maxima, squares) in [
+        (1, 8, 8),
+        (2, 3, 3),
+        (8, 16, 16),
+        (9, 16, 13),
+        (1, 0, 16),
+        (3, 10, 0),
+        (1, 24, 0),
+        (1, 20, 20),
+        (2, 20, 17),
+    ] {
         let shape = Mrn { components, maxima, squares };
         let (width, name) = (shape.width(), format!("mrn {components} {maxima} {squares}"));
         all.push(case(&name, &[width, width], &[], move |p, x, _| p.mrn(shape, x[0], x[1])));

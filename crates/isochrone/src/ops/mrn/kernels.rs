@@ -3,12 +3,20 @@
 use super::{ByRow, Mrn, Pairwise};
 use crate::engine::{Argument, Grid, Kernels, Queue, Target};
 
-const SOURCE: &str = concat!(include_str!("../mrn.cu"), "\n", include_str!("../mrn_backward.cu"));
+const SOURCE: &str = concat!(
+    include_str!("../mrn.cu"),
+    "\n",
+    include_str!("../mrn_backward.cu"),
+    "\n",
+    include_str!("../mrn_narrow.cu")
+);
 
 /// With more pairs than these the tiles of one block are larger.
 const MANY_PAIRS: usize = 400_000;
 /// Threads of a block of corresponding rows.
 const THREADS: usize = 128;
+/// The most coordinates of each half of a component whose pairs are computed again backward.
+const HALF: usize = 16;
 /// Coordinates of the maximum that are few, so that more threads of a block can add to sums of their own.
 const FEW_MAXIMA: usize = 64;
 
@@ -23,6 +31,10 @@ impl Pairwise {
         self.rows * self.columns * queue.replicas() > MANY_PAIRS
     }
 
+    fn is_narrow(&self) -> bool {
+        self.shape.maxima.max(self.shape.squares) <= HALF
+    }
+
     /// Whether rows of all halves begin at multiples of four numbers.
     fn wide(&self, queue: &Queue<'_>) -> bool {
         let Mrn { maxima, squares, .. } = self.shape;
@@ -32,18 +44,28 @@ impl Pairwise {
 
     /// Queues the norm's half of the gradient by the starts (0) or the ends (1).
     fn norms(&self, queue: &mut Queue<'_>, at: usize, target: Target) {
+        let gradient = queue.output_gradient();
         let mut arguments = vec![
             Argument::Read(queue.input(0)),
             Argument::Read(queue.input(1)),
-            Argument::Read(queue.output_gradient()),
-            Argument::Read(queue.kept(0)),
+            Argument::Read(gradient),
+        ];
+        if !self.is_narrow() {
+            arguments.push(Argument::Read(queue.kept(0)));
+        }
+        arguments.extend([
             Argument::Part(target.buffer, 2),
             Argument::keep(Some(target)),
             Argument::size(self.rows),
             Argument::size(self.columns),
-        ];
+        ]);
         arguments.extend(self.shape.arguments());
-        let (names, (items, coordinates, threads)) = if self.many(queue) {
+        let (names, (items, coordinates, threads)) = if self.is_narrow() {
+            let wide_gradient = self.columns.is_multiple_of(4) && gradient.is_aligned();
+            arguments
+                .extend([self.wide(queue), wide_gradient].map(|wide| Argument::Int(wide.into())));
+            (["mrn_narrow_start_norms", "mrn_narrow_end_norms"], (64, HALF, 128))
+        } else if self.many(queue) {
             (["mrn_start_norms_large", "mrn_end_norms_large"], (64, 64, 256))
         } else {
             (["mrn_start_norms_small", "mrn_end_norms_small"], (16, 32, 512))
@@ -57,19 +79,31 @@ impl Pairwise {
     fn maxima(&self, queue: &mut Queue<'_>, at: usize, target: Target) {
         let mut arguments = vec![
             Argument::Read(queue.output_gradient()),
-            Argument::Read(queue.kept(1)),
+            Argument::Read(queue.kept(usize::from(!self.is_narrow()))),
             Argument::Part(target.buffer, 1),
             Argument::keep(Some(target)),
             Argument::size(self.rows),
             Argument::size(self.columns),
         ];
         arguments.extend(self.shape.arguments());
-        let (names, (items, coordinates)) = if self.shape.maxima <= FEW_MAXIMA {
+        let Mrn { components, maxima, .. } = self.shape;
+        if self.is_narrow() {
+            let warps = components.min(8);
+            let (name, grid) = [
+                (
+                    "mrn_narrow_start_maxima",
+                    Grid::blocks(self.rows, components.div_ceil(warps), 32 * warps),
+                ),
+                ("mrn_narrow_end_maxima", Grid::blocks(self.columns.div_ceil(64), components, 128)),
+            ][at];
+            return queue.launch(name, grid, &arguments);
+        }
+        let (names, (items, coordinates)) = if maxima <= FEW_MAXIMA {
             (["mrn_start_maxima_small", "mrn_end_maxima_small"], (8, FEW_MAXIMA))
         } else {
             (["mrn_start_maxima_large", "mrn_end_maxima_large"], (4, 256))
         };
-        let tiles = self.shape.components * self.shape.maxima.div_ceil(coordinates);
+        let tiles = components * maxima.div_ceil(coordinates);
         let count = [self.rows, self.columns][at];
         queue.launch(names[at], Grid::blocks(count.div_ceil(items), tiles, 256), &arguments);
     }
@@ -80,8 +114,12 @@ impl Kernels for Pairwise {
         SOURCE
     }
 
-    /// The inverse of a norm and an index for every pair and component.
+    /// The inverse of a norm and an index for every pair and component, or a byte, four columns in a
+    /// word.
     fn kept(&self) -> Vec<usize> {
+        if self.is_narrow() {
+            return vec![self.rows * self.columns.div_ceil(64) * 16 * self.shape.components];
+        }
         vec![self.rows * self.columns * self.shape.components; 2]
     }
 
@@ -90,17 +128,16 @@ impl Kernels for Pairwise {
             Argument::Read(queue.input(0)),
             Argument::Read(queue.input(1)),
             Argument::Write(queue.output()),
-            queue.keeps(0),
-            queue.keeps(1),
-            Argument::size(self.rows),
-            Argument::size(self.columns),
         ];
+        arguments.extend((0..<Self as Kernels>::kept(self).len()).map(|at| queue.keeps(at)));
+        arguments.extend([Argument::size(self.rows), Argument::size(self.columns)]);
         arguments.extend(self.shape.arguments());
         arguments.push(Argument::Int(self.wide(queue).into()));
-        let (name, (rows, columns, threads)) = if self.many(queue) {
-            ("mrn_forward_large", (32, 64, 256))
-        } else {
-            ("mrn_forward_small", (16, 16, 128))
+        let (name, (rows, columns, threads)) = match (self.is_narrow(), self.many(queue)) {
+            (true, true) => ("mrn_narrow_large", (32, 64, 128)),
+            (true, false) => ("mrn_narrow_small", (8, 64, 128)),
+            (false, true) => ("mrn_forward_large", (32, 64, 256)),
+            (false, false) => ("mrn_forward_small", (16, 16, 128)),
         };
         let (x, y) = (self.columns.div_ceil(columns), self.rows.div_ceil(rows));
         queue.launch(name, Grid::blocks(x, y, threads), &arguments);
