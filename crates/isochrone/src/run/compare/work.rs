@@ -1,6 +1,6 @@
 //! Executes the runs of a comparison, one per thread, which is most efficient for small networks. On
-//! a GPU the updates of all runs are made side by side, those of seeds and worlds that differ in
-//! nothing a learner sees together, and each thread evaluates its own run.
+//! a GPU the runs of a learner that differ in nothing it sees, seeds and worlds, are updated together,
+//! one learner after the other: side by side each would be as slow as the slowest.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,34 +57,47 @@ impl Plan {
         hardware: &Hardware,
         watch: &dyn Watch,
     ) -> Vec<Failure> {
-        let workers = conditions.threads;
+        let (workers, on_gpu) = (conditions.threads, hardware.gpu.is_some());
         let next = AtomicUsize::new(0);
         let failures = Mutex::new(Vec::new());
-        let bundles = self.bundles(hardware.gpu.is_some());
+        let bundles = self.bundles(on_gpu);
         let widest = bundles.iter().map(Vec::len).max().unwrap_or(1);
-        let at_once = workers.div_ceil(widest).min(bundles.len());
+        // While one bundle is on the GPU, what the one before it learned is measured.
+        let at_once = if on_gpu { 2 } else { workers }.min(bundles.len());
         let share = workers / (at_once * widest).max(1);
-        let one = |at: usize, hardware: &Hardware| {
-            let job = &self.jobs[at];
-            let end = || self.bring_to_end(job, conditions, hardware, watch);
-            let ended = own_pool(share).and_then(|pool| pool.install(end));
-            if let (Err(error), Ok(mut failures)) = (ended, failures.lock()) {
-                failures.push((at, Failure { folder: job.folder.clone(), error }));
-            }
+        let each = |jobs: &[usize], work: &(dyn Fn(usize) -> Result<()> + Sync)| {
+            let one = |at: usize| {
+                let ended = own_pool(share).and_then(|pool| pool.install(|| work(at)));
+                if let (Err(error), Ok(mut failures)) = (ended, failures.lock()) {
+                    failures.push((at, Failure { folder: self.jobs[at].folder.clone(), error }));
+                }
+            };
+            std::thread::scope(|scope| {
+                for &at in jobs {
+                    scope.spawn(move || one(at));
+                }
+            });
         };
+        let turn = Mutex::new(());
         let work = || {
             while watch.signal().is_none() {
                 let Some(bundle) = bundles.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
                 let left = bundle.iter().filter(|&&at| !self.jobs[at].is_complete());
-                let runs = left.map(|&at| (self.recording_of(at), self.jobs[at].config.seed));
+                let left: Vec<usize> = left.copied().collect();
+                let runs =
+                    left.iter().map(|&at| (self.recording_of(at), self.jobs[at].config.seed));
                 let companions = Some(Companions::new(&runs.collect::<Vec<_>>()));
-                std::thread::scope(|scope| {
-                    for &at in bundle {
+                let on_turn = on_gpu.then(|| turn.lock());
+                if watch.signal().is_none() {
+                    each(&left, &|at| {
                         let (companions, recording) = (companions.clone(), self.recording_of(at));
                         let hardware = Hardware { companions, recording, ..hardware.clone() };
-                        scope.spawn(move || one(at, &hardware));
-                    }
-                });
+                        self.train(&self.jobs[at], conditions, hardware, watch)
+                    });
+                }
+                drop(on_turn);
+                let complete = bundle.iter().filter(|&&at| self.jobs[at].is_complete());
+                each(&complete.copied().collect::<Vec<_>>(), &|at| self.measure(&self.jobs[at]));
             }
         };
         std::thread::scope(|scope| {
@@ -144,25 +157,29 @@ impl Plan {
             && prepared(a) == prepared(b)
     }
 
-    fn bring_to_end(
+    /// Brings a run to its last update.
+    fn train(
         &self,
         job: &Job,
         conditions: &Conditions,
-        hardware: &Hardware,
+        hardware: Hardware,
         watch: &dyn Watch,
     ) -> Result<()> {
         let Some(source) = self.source(&job.config) else { return Ok(()) };
-        if !job.is_complete() {
-            let hardware = Hardware { threads: Threads::default(), ..hardware.clone() };
-            let mut observer = watch.begins(job);
-            let (companions, run) =
-                (hardware.companions.clone(), (hardware.recording, job.config.seed));
-            let trained =
-                execute(&job.config, source, &job.folder, conditions, hardware, &mut *observer);
-            companions.iter().for_each(|companions| companions.leave(run));
-            Divergence::keep(&job.folder.join(DIVERGED), trained.as_ref().err())?;
-            trained?;
-        }
+        let hardware = Hardware { threads: Threads::default(), ..hardware };
+        let (companions, run) =
+            (hardware.companions.clone(), (hardware.recording, job.config.seed));
+        let mut observer = watch.begins(job);
+        let trained =
+            execute(&job.config, source, &job.folder, conditions, hardware, &mut *observer);
+        companions.iter().for_each(|companions| companions.leave(run));
+        Divergence::keep(&job.folder.join(DIVERGED), trained.as_ref().err())?;
+        trained.map(|_| ())
+    }
+
+    /// Measures what a complete run learned, besides its own evaluations.
+    fn measure(&self, job: &Job) -> Result<()> {
+        let Some(source) = self.source(&job.config) else { return Ok(()) };
         if self.planner {
             measure_planner(&job.config, source, &job.folder)?;
         }
