@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use isochrone::evaluate::RESAMPLES;
+use isochrone::evaluate::{OverSeeds, RESAMPLES};
 use isochrone::run::compare::{Published, Row};
 use isochrone::simulate::World;
 
@@ -40,6 +40,11 @@ pub fn page(
     }
     if let Some(name) = curves {
         let _ = write!(text, "\n## Learning curves\n\n![Success while training]({name}.png)\n");
+        let named = |row: &Row| {
+            let Row { algorithm, extraction, world, .. } = row;
+            Some((format!("{algorithm} {extraction} in {world}"), row.change?))
+        };
+        text += &ends(&report.rows.iter().filter_map(named).collect::<Vec<_>>());
     }
     if !routes.is_empty() {
         text.push_str(
@@ -76,6 +81,30 @@ fn about(text: &mut String, report: &ComparisonReport) {
             "- The column `{name}` is from {source}, not measured here: {protocol}."
         );
     }
+}
+
+/// Which curves still rose or fell when training ended: each with the change of its last evaluations.
+fn ends(curves: &[(String, OverSeeds)]) -> String {
+    /// A change of success that is worth a word.
+    const WORTH: f64 = 0.02;
+    let moved = curves.iter().filter(|(_, change)| {
+        change.mean.abs() > WORTH.max(2.0 * change.standard_error.unwrap_or(0.0))
+    });
+    let moved: Vec<String> = moved
+        .map(|(name, change)| {
+            let sign = if change.mean > 0.0 { "+" } else { "" };
+            format!("- {name}: {sign}{}", table::one(change))
+        })
+        .collect();
+    let rest = match (curves, &*moved) {
+        ([], _) => return String::new(),
+        (_, []) => "All are.".to_owned(),
+        _ => format!("These are not:\n\n{}", moved.join("\n")),
+    };
+    format!(
+        "\nA curve is flat at its end if its last three evaluations are, on average, within two points \
+         or two standard errors of the three before them. {rest}\n"
+    )
 }
 
 fn problems(row: &Row) -> Vec<String> {
@@ -195,5 +224,22 @@ fn runs(text: &mut String, rows: &[Row]) {
         let worlds: Vec<String> = alike.map(|row| row.world.to_string()).collect();
         let Row { algorithm, extraction, .. } = row;
         let _ = writeln!(text, "- {}, {algorithm} {extraction}: {departures}", worlds.join(", "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_that_moved_at_their_end_are_named() {
+        let curve =
+            |name: &str, changes: &[f64]| (name.to_owned(), OverSeeds::of(changes).unwrap());
+        let (noisy, slow) = (curve("noisy", &[-0.1, 0.2]), curve("slow", &[0.01, 0.01]));
+        assert_eq!(ends(&[]), "");
+        assert!(ends(&[noisy.clone(), slow.clone()]).ends_with(" before them. All are.\n"));
+        let (up, down) = (curve("up", &[0.05, 0.07]), curve("down", &[-0.03]));
+        let text = ends(&[noisy, up, slow, down]);
+        assert!(text.ends_with("These are not:\n\n- up: +6.0 ± 1.0\n- down: −3.0\n"), "{text}");
     }
 }

@@ -234,7 +234,7 @@ fn mean(measures: &BTreeMap<String, OverSeeds>, name: &str) -> String {
 }
 
 /// A mean with its standard error, in percent.
-fn one(over: &OverSeeds) -> String {
+pub fn one(over: &OverSeeds) -> String {
     scaled(over, 1, 100.0)
 }
 
@@ -298,6 +298,7 @@ mod tests {
             policy: BTreeMap::new(),
             last_three: measured.collect(),
             best: Some(over(0.75)),
+            change: None,
             planner: BTreeMap::from([("overall".to_owned(), over(1.0))]),
             accuracy: BTreeMap::from([("far".to_owned(), over(-0.25))]),
             seconds: None,

@@ -17,17 +17,22 @@ pub struct OverTraining {
     pub last_three: f64,
     /// The best of all.
     pub best: f64,
+    /// The mean of the last three less that of the three before; none where there are fewer.
+    pub change: Option<f64>,
 }
 
 impl OverTraining {
     /// Summarizes `rates`, in the order of training; none if nothing was measured.
     pub fn of(rates: &[f64]) -> Option<Self> {
         let rates: Vec<f64> = rates.iter().copied().filter(|rate| rate.is_finite()).collect();
-        let last = &rates[rates.len().saturating_sub(LAST)..];
+        let (before, last) = rates.split_at(rates.len().saturating_sub(LAST));
+        let mean = |some: &[f64]| some.iter().sum::<f64>() / some.len() as f64;
+        let before = before.last_chunk::<LAST>();
         (!rates.is_empty()).then(|| Self {
             evaluations: rates.len(),
-            last_three: last.iter().sum::<f64>() / last.len() as f64,
+            last_three: mean(last),
             best: rates.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            change: before.map(|before| mean(last) - mean(before)),
         })
     }
 }
@@ -43,6 +48,9 @@ mod tests {
         assert!((found.last_three - 0.3).abs() < 1e-12);
         let short = OverTraining::of(&[0.5, 0.25]).unwrap();
         assert_eq!((short.evaluations, short.last_three, short.best), (2, 0.375, 0.5));
+        assert_eq!((found.change, short.change), (None, None));
+        let long = OverTraining::of(&[0.9, 0.25, 0.25, 0.25, 0.5, 0.5, 0.5]).unwrap();
+        assert_eq!(long.change, Some(0.25));
         assert_eq!(OverTraining::of(&[f64::NAN]), None);
     }
 }

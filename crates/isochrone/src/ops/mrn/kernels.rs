@@ -15,7 +15,7 @@ const SOURCE: &str = concat!(
 const MANY_PAIRS: usize = 400_000;
 /// Threads of a block of corresponding rows.
 const THREADS: usize = 128;
-/// The most coordinates of each half of a component whose pairs are computed again backward.
+/// The most coordinates of a short half of a component: kernels hold them in registers.
 const HALF: usize = 16;
 /// Coordinates of the maximum that are few, so that more threads of a block can add to sums of their own.
 const FEW_MAXIMA: usize = 64;
@@ -31,7 +31,7 @@ impl Pairwise {
         self.rows * self.columns * queue.replicas() > MANY_PAIRS
     }
 
-    fn is_narrow(&self) -> bool {
+    fn has_short_halves(&self) -> bool {
         self.shape.maxima.max(self.shape.squares) <= HALF
     }
 
@@ -50,7 +50,7 @@ impl Pairwise {
             Argument::Read(queue.input(1)),
             Argument::Read(gradient),
         ];
-        if !self.is_narrow() {
+        if !self.has_short_halves() {
             arguments.push(Argument::Read(queue.kept(0)));
         }
         arguments.extend([
@@ -60,7 +60,7 @@ impl Pairwise {
             Argument::size(self.columns),
         ]);
         arguments.extend(self.shape.arguments());
-        let (names, (items, coordinates, threads)) = if self.is_narrow() {
+        let (names, (items, coordinates, threads)) = if self.has_short_halves() {
             let wide_gradient = self.columns.is_multiple_of(4) && gradient.is_aligned();
             arguments
                 .extend([self.wide(queue), wide_gradient].map(|wide| Argument::Int(wide.into())));
@@ -79,7 +79,7 @@ impl Pairwise {
     fn maxima(&self, queue: &mut Queue<'_>, at: usize, target: Target) {
         let mut arguments = vec![
             Argument::Read(queue.output_gradient()),
-            Argument::Read(queue.kept(usize::from(!self.is_narrow()))),
+            Argument::Read(queue.kept(usize::from(!self.has_short_halves()))),
             Argument::Part(target.buffer, 1),
             Argument::keep(Some(target)),
             Argument::size(self.rows),
@@ -87,7 +87,7 @@ impl Pairwise {
         ];
         arguments.extend(self.shape.arguments());
         let Mrn { components, maxima, .. } = self.shape;
-        if self.is_narrow() {
+        if self.has_short_halves() {
             let warps = components.min(8);
             let (name, grid) = [
                 (
@@ -117,7 +117,7 @@ impl Kernels for Pairwise {
     /// The inverse of a norm and an index for every pair and component, or a byte, four columns in a
     /// word.
     fn kept(&self) -> Vec<usize> {
-        if self.is_narrow() {
+        if self.has_short_halves() {
             return vec![self.rows * self.columns.div_ceil(64) * 16 * self.shape.components];
         }
         vec![self.rows * self.columns * self.shape.components; 2]
@@ -133,7 +133,7 @@ impl Kernels for Pairwise {
         arguments.extend([Argument::size(self.rows), Argument::size(self.columns)]);
         arguments.extend(self.shape.arguments());
         arguments.push(Argument::Int(self.wide(queue).into()));
-        let (name, (rows, columns, threads)) = match (self.is_narrow(), self.many(queue)) {
+        let (name, (rows, columns, threads)) = match (self.has_short_halves(), self.many(queue)) {
             (true, true) => ("mrn_narrow_large", (32, 64, 128)),
             (true, false) => ("mrn_narrow_small", (8, 64, 128)),
             (false, true) => ("mrn_forward_large", (32, 64, 256)),

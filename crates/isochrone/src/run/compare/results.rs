@@ -97,6 +97,8 @@ pub struct RunResult {
     pub last_three: Vec<f64>,
     /// The best overall success of all evaluations.
     pub best: f64,
+    /// The overall success of the last three evaluations less that of the three before.
+    pub change: f64,
     /// The final model along the graph planner's waypoints.
     pub planner: Vec<f64>,
     /// How accurate the final model's steps are, in the order of [`Accuracy::NAMES`].
@@ -132,6 +134,7 @@ impl RunResult {
             policy: last(&curve),
             last_three: over.map_or_else(blank, |_| last_three(&curve)),
             best: over.map_or(f64::NAN, |over| over.best),
+            change: over.and_then(|over| over.change).unwrap_or(f64::NAN),
             planner: last(&table(&folder.join(PLANNER))?),
             accuracy: measured_accuracy(&folder.join(ACCURACY), config.train.steps, complete)?,
             seconds: update_seconds(&folder)?,

@@ -30,6 +30,8 @@ pub struct Row {
     pub last_three: BTreeMap<String, OverSeeds>,
     /// The best overall success of all evaluations.
     pub best: Option<OverSeeds>,
+    /// The overall success of the last three evaluations less that of the three before.
+    pub change: Option<OverSeeds>,
     /// The final model along the graph planner's waypoints, if that was measured.
     pub planner: BTreeMap<String, OverSeeds>,
     /// How accurate the final model's steps are: each of [`Accuracy::NAMES`] that was measured.
@@ -56,8 +58,10 @@ impl Row {
         let complete: Vec<&RunResult> =
             runs.iter().filter(|run| run.ending == Ending::Complete).collect();
         let seconds = complete.iter().map(|run| run.seconds).sum::<f64>() / complete.len() as f64;
-        let best = complete.iter().map(|run| run.best).filter(|best| best.is_finite());
-        let best: Vec<f64> = best.collect();
+        let over = |value: fn(&RunResult) -> f64| {
+            let known = complete.iter().map(|run| value(run)).filter(|value| value.is_finite());
+            OverSeeds::of(&known.collect::<Vec<f64>>())
+        };
         Ok(Self {
             world: first.world,
             algorithm: first.algorithm.clone(),
@@ -66,7 +70,8 @@ impl Row {
             complete: complete.len(),
             policy: by_name(&complete, measures(), |run| &run.policy),
             last_three: by_name(&complete, measures(), |run| &run.last_three),
-            best: OverSeeds::of(&best),
+            best: over(|run| run.best),
+            change: over(|run| run.change),
             planner: by_name(&complete, measures(), |run| &run.planner),
             accuracy: by_name(&complete, Accuracy::NAMES, |run| &run.accuracy),
             seconds: (!complete.is_empty()).then_some(seconds),

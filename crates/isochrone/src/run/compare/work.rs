@@ -57,7 +57,18 @@ impl Plan {
         hardware: &Hardware,
         watch: &dyn Watch,
     ) -> Vec<Failure> {
-        let (workers, on_gpu) = (conditions.threads, hardware.gpu.is_some());
+        self.execute_by_turns(conditions, hardware, watch, hardware.gpu.is_some())
+    }
+
+    /// As [`Plan::execute`]; `on_gpu` says whether learners take turns, whatever the device.
+    fn execute_by_turns(
+        &self,
+        conditions: &Conditions,
+        hardware: &Hardware,
+        watch: &dyn Watch,
+        on_gpu: bool,
+    ) -> Vec<Failure> {
+        let workers = conditions.threads;
         let next = AtomicUsize::new(0);
         let failures = Mutex::new(Vec::new());
         let bundles = self.bundles(on_gpu);
@@ -287,7 +298,7 @@ mod tests {
             algorithms: words(algorithms),
             extraction: Choice::Default,
             seeds: 2,
-            overrides: Vec::new(),
+            overrides: words(&["data.episodes=20"]),
             planner: false,
             sheet: Some(Sheet::parse(&sheet).unwrap()),
         };
@@ -331,6 +342,61 @@ mod tests {
             assert!(stopped.iter().all(|run| matches!(run.error, Error::Interrupted(15))));
             assert_eq!((stopped.len(), counted.0.into_inner().unwrap()), (4, vec![each; 4]));
         }
+    }
+
+    /// The learners of the runs that train, and what they were whenever a run began.
+    #[derive(Debug, Default)]
+    struct Seen {
+        training: Vec<PathBuf>,
+        together: Vec<Vec<PathBuf>>,
+    }
+
+    #[derive(Clone, Default)]
+    struct Witness(Arc<Mutex<Seen>>);
+
+    struct Seeing(Witness, PathBuf);
+
+    impl Observer for Seeing {
+        fn updated(&mut self, _: u64, _: u64) {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        fn signal(&self) -> Option<i32> {
+            Some(15)
+        }
+    }
+
+    impl Drop for Seeing {
+        fn drop(&mut self) {
+            let training = &mut self.0.0.lock().unwrap().training;
+            let at = training.iter().position(|learner| *learner == self.1).unwrap();
+            training.remove(at);
+        }
+    }
+
+    impl Watch for Witness {
+        fn begins(&self, job: &Job) -> Box<dyn Observer> {
+            let learner = job.folder.parent().unwrap().to_path_buf();
+            let mut seen = self.0.lock().unwrap();
+            seen.training.push(learner.clone());
+            let together = seen.training.clone();
+            seen.together.push(together);
+            Box::new(Seeing(self.clone(), learner))
+        }
+        fn signal(&self) -> Option<i32> {
+            None
+        }
+    }
+
+    #[test]
+    fn on_a_gpu_one_learner_trains_after_the_other() {
+        let out = tempfile::tempdir().unwrap();
+        let (plan, witness) = (plan(true, out.path()), Witness::default());
+        let (conditions, hardware) = (Conditions::new(None, 4), Hardware::default());
+        let stopped = plan.execute_by_turns(&conditions, &hardware, &witness, true);
+        let seen = witness.0.lock().unwrap();
+        assert_eq!((stopped.len(), seen.together.len(), seen.training.len()), (4, 4, 0));
+        let one = |learners: &Vec<PathBuf>| learners.iter().all(|other| *other == learners[0]);
+        assert!(seen.together.iter().all(one), "{seen:?}");
     }
 
     #[test]
