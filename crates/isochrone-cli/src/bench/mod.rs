@@ -36,7 +36,7 @@ pub struct Bench {
     /// [default: 4x512, 3x512 (GELU and layer norm), 3x256 and 2x128; 4x512 with --scaling]
     #[arg(long = "shape", value_name = "SHAPE", value_delimiter = ',')]
     shapes: Vec<String>,
-    /// Batch sizes, separated by commas [default: 256; 256 and 1024 for 4x512, 1024 for 3x512]
+    /// Batch sizes, separated by commas [default: 256; without --quick 256 and 1024 for 4x512, 1024 for 3x512]
     #[arg(long = "batch", value_name = "ROWS", value_delimiter = ',')]
     batches: Vec<usize>,
     /// Seeds trained at once
@@ -52,11 +52,14 @@ pub struct Bench {
     /// Seconds to measure each case [default: 1; 0.1 with --quick]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Measure fewer updates, and the planner over fewer rows; with --scaling, only the first two values of each axis
+    /// Measure fewer updates, in batches of 256 unless others are named, and the planner over fewer rows;
+    /// with --scaling, only the first two values of each axis
     #[arg(long)]
     quick: bool,
 }
 
+/// Rows of a batch with `--quick`.
+const QUICK_BATCH: usize = 256;
 /// More seeds than these are a mistake.
 const MOST_SEEDS: usize = 1024;
 
@@ -95,8 +98,10 @@ pub fn run(arguments: &Bench, threads: usize) -> Result<()> {
             (arguments.quick, arguments.json),
         );
     }
+    let asked = arguments.batches.as_slice();
+    let batches = if arguments.quick && asked.is_empty() { &[QUICK_BATCH] } else { asked };
     let of = |shape: &Shape| {
-        let one = |learner: &&str| shape.cases(learner, &arguments.batches, arguments.seeds);
+        let one = |learner: &&str| shape.cases(learner, batches, arguments.seeds);
         learners.iter().flat_map(one).collect::<Vec<_>>()
     };
     let cases: Vec<Case> = shapes.iter().flat_map(of).collect();
