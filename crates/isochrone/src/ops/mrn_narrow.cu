@@ -7,6 +7,35 @@
 // The bytes of a row are those of 64 columns after another, a word for four columns that lie 16 apart.
 __device__ __forceinline__ long long mrn_words(int columns) { return (columns + 63) / 64 * 16; }
 
+// The maxima of A x 4 pairs and where they were found first; MRN_HALF where none is positive. Bits are
+// compared, as in mrn_maximum.
+template <int A>
+__device__ __forceinline__ void mrn_places(const float* x_rows, const float* y_rows, float (&best)[A][4],
+                                           int (&places)[A][4]) {
+    constexpr int PITCH = MRN_HALF + 4;
+#pragma unroll
+    for (int m = 0; m < MRN_HALF; m += 4) {
+        float4 x[A];
+#pragma unroll
+        for (int a = 0; a < A; a++) x[a] = *(const float4*)(x_rows + 8 * a * PITCH + m);
+#pragma unroll
+        for (int b = 0; b < 4; b++) {
+            float4 y = *(const float4*)(y_rows + 16 * b * PITCH + m);
+#pragma unroll
+            for (int a = 0; a < A; a++) {
+                int p = __float_as_int(x[a].x - y.x), q = __float_as_int(x[a].y - y.y);
+                int r = __float_as_int(x[a].z - y.z), s = __float_as_int(x[a].w - y.w);
+                int before = __float_as_int(best[a][b]);
+                int early = __vimax3_s32(before, p, q), now = __vimax3_s32(early, r, s);
+                bool late = now != early;
+                int place = (late ? m + 2 : m) + ((late ? r : p) != now);
+                places[a][b] = now != before ? place : places[a][b];
+                best[a][b] = __int_as_float(now);
+            }
+        }
+    }
+}
+
 // One block: 8A x 64 pairs, A x 4 of them a thread; the next component comes through shared memory while
 // one is worked on.
 template <int A>
@@ -43,21 +72,20 @@ __device__ __forceinline__ void mrn_narrow_pairs(const float* from, const float*
         const float* x_rows = tiles[component & 1][0] + ty * PITCH;
         const float* y_rows = tiles[component & 1][0] + (ROWS + tx) * PITCH;
         float best[A][4] = {}, sums[A][4] = {};
-        int groups[A][4] = {};
-        mrn_maximum<A, 4, 16, MRN_HALF>(x_rows, y_rows, 0, best, groups);
+        int places[A][4];
+        if (picks) {
 #pragma unroll
-        for (int a = 0; picks && a < A; a++) {
-            u32 word = 0;
+            for (int at = 0; at < 4 * A; at++) places[at / 4][at % 4] = MRN_HALF;
+            mrn_places<A>(x_rows, y_rows, best, places);
+            u32* word = picks + ((long long)component * rows + first_row + ty) * mrn_words(columns) +
+                        16 * blockIdx.x + tx;
 #pragma unroll
-            for (int b = 0; b < 4; b++) {
-                u32 pick = mrn_index(x_rows + 8 * a * PITCH, y_rows + 16 * b * PITCH, groups[a][b],
-                                     MRN_HALF, best[a][b], true);
-                word |= (best[a][b] > 0.0f ? pick : MRN_HALF) << 8 * b;
-            }
-            int row = first_row + ty + 8 * a;
-            if (row < rows)
-                picks[((long long)component * rows + row) * mrn_words(columns) + 16 * blockIdx.x + tx] =
-                    word;
+            for (int a = 0; a < A; a++)
+                if (first_row + ty + 8 * a < rows)
+                    word[8 * a * mrn_words(columns)] = places[a][0] | places[a][1] << 8 |
+                                                       places[a][2] << 16 | places[a][3] << 24;
+        } else {
+            mrn_maximum<A, 4, 16, MRN_HALF>(x_rows, y_rows, 0, best, places);
         }
         mrn_squares<A, 4, 16, MRN_HALF>(x_rows + LINES * PITCH, y_rows + LINES * PITCH, sums);
 #pragma unroll
@@ -88,9 +116,8 @@ extern "C" __global__ void __launch_bounds__(128, 4)
 }
 
 // Every thread has sums of its own in shared memory, one more than coordinates for pairs without a
-// maximum: they are a column of a table whose rows are MRN_PITCH long.
-#define MRN_PITCH 33
-#define MRN_TABLE ((MRN_HALF + 1) * MRN_PITCH)
+// maximum: a column of a table, so that each lane of a warp has a bank for itself.
+#define MRN_TABLE ((MRN_HALF + 1) * 32)
 
 // The maximum's half by the starts: a warp for a row and a component, in which a thread adds the pairs
 // with some of the columns.
@@ -102,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(256)
     int row = blockIdx.x, component = blockIdx.y * (blockDim.x / 32) + warp;
     if (component >= components) return;
     float* table = tables[warp];
-    for (int m = 0; m <= MRN_HALF; m++) table[m * MRN_PITCH + lane] = 0.0f;
+    for (int m = 0; m <= MRN_HALF; m++) table[m * 32 + lane] = 0.0f;
     long long words = mrn_words(columns);
     const u32* chosen = own(picks, stride) + ((long long)component * rows + row) * words;
     const float* slopes = own(gradient, stride) + (long long)row * columns;
@@ -113,14 +140,14 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
         for (int b = 0; b < 4; b++) {
             float slope = column + 16 * b < columns ? slopes[column + 16 * b] : 0.0f;
-            table[(word >> 8 * b & 255) * MRN_PITCH + lane] += slope;
+            table[(word >> 8 * b & 255) * 32 + lane] += slope;
         }
     }
     __syncwarp();
     int m = lane % 16;
     float sum = 0.0f;
 #pragma unroll
-    for (int k = 0; k < 16; k++) sum += table[m * MRN_PITCH + lane / 16 * 16 + k];
+    for (int k = 0; k < 16; k++) sum += table[m * 32 + lane / 16 * 16 + (k + m) % 16];
     sum += __shfl_xor_sync(~0u, sum, 16);
     int part = maxima + squares;
     if (lane < maxima && lane < 16)
@@ -148,13 +175,13 @@ extern "C" __global__ void __launch_bounds__(128)
         for (int b = 0; b < 4; b++) {
             bool valid = column + 16 * b < columns;
             float slope = valid ? slopes[(long long)row * columns + column + 16 * b] : 0.0f;
-            tables[warp][b][(word >> 8 * b & 255) * MRN_PITCH + lane] += slope;
+            tables[warp][b][(word >> 8 * b & 255) * 32 + lane] += slope;
         }
     }
     __syncthreads();
     int part = maxima + squares;
     for (int at = threadIdx.x; at < 64 * MRN_HALF; at += 128) {
-        int m = at % MRN_HALF, item = at / MRN_HALF, place = m * MRN_PITCH + item % 16;
+        int m = at / 64, item = at % 64, place = m * 32 + item % 16;
         if (m >= maxima || first + item >= columns) continue;
         float sum = 0.0f;
         for (int k = 0; k < 4; k++)
@@ -245,7 +272,7 @@ __device__ __forceinline__ void mrn_narrow_norms(const float* from, const float*
         }
     }
     __syncthreads();
-    float* parts = room[0][0] + lane;
+    float *parts = room[0][0] + lane, mean = 1.0f / (float)components;
     static_assert((WARPS - 1) * 32 * 32 <= WARPS * 2 * TILE, "room for the sums of a block");
     if (warp)
 #pragma unroll
@@ -260,7 +287,7 @@ __device__ __forceinline__ void mrn_narrow_norms(const float* from, const float*
         for (int next = 0; next < WARPS - 1; next++) sum += parts[(next * 32 + at) * 32];
         int item = first + at / MRN_HALF * 32, m = at % MRN_HALF;
         if (item < count && m < squares)
-            put(target + (long long)item * width + base + m, sum * (1.0f / (float)components), keep);
+            put(target + (long long)item * width + base + m, sum * mean, keep);
     }
 }
 
