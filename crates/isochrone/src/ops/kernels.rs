@@ -358,18 +358,23 @@ fn normalized(width: usize) -> Result<Vec<ListedLaunch>> {
 
 #[test]
 fn a_norm_has_threads_for_every_number_of_its_rows_and_wider_ones_are_refused() {
-    for width in [1, 39, 512, 513, 1024, 8192] {
+    for width in [1, 39, 256, 257, 512, 513, 1024, 8192] {
         let launches = normalized(width).unwrap();
         let of = |name: &str| launches.iter().find(|launch| launch.0 == name).unwrap();
-        // Sixteen numbers a thread; the lanes of a row are the third number after the buffers.
+        // Eight or sixteen numbers a thread; the lanes of a row are the third number after the buffers.
+        let (held, [forward, backward]) = if width <= 256 {
+            (8, ["linear_normalize", "linear_norm_backward"])
+        } else {
+            (16, ["linear_normalize_large", "linear_norm_backward_large"])
+        };
         let lanes = |launch: &ListedLaunch| match launch.2[7] {
             Argument::Int(lanes) => lanes as usize,
             other => panic!("{other:?}"),
         };
-        let (forward, backward) = (of("linear_normalize"), of("linear_norm_backward"));
+        let (forward, backward) = (of(forward), of(backward));
         for launch in [forward, backward] {
             let lanes = lanes(launch);
-            assert!(lanes * 16 >= width && lanes.is_multiple_of(32), "{width}: {lanes}");
+            assert!(lanes * held >= width && lanes.is_multiple_of(32), "{width}: {lanes}");
             assert!(lanes == 32 || launch.1.threads == lanes, "{width}: {:?}", launch.1);
             assert!(launch.1.threads <= 512, "{width}: {:?}", launch.1);
         }

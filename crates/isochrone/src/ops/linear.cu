@@ -44,9 +44,8 @@ extern "C" __global__ void linear_activate(const float* sums, float* out, int co
     if (at < count) own(out, stride)[at] = linear_activation(own(sums, stride)[at], activation);
 }
 
-// A norm's row belongs to `lanes` threads, a warp or a whole block. Each has LINEAR_HELD fours of it,
-// `lanes` fours apart; `wide` says that rows begin and end at multiples of four numbers.
-#define LINEAR_HELD 4
+// A norm's row belongs to `lanes` threads, a warp or a whole block. Each has HELD fours of it, `lanes`
+// fours apart; `wide` says that rows begin and end at multiples of four numbers.
 // A warp has rows of at most so many numbers, and a block so many rows of the backward half.
 #define LINEAR_NARROW 512
 #define LINEAR_STRIP 16
@@ -76,24 +75,25 @@ __device__ __forceinline__ float linear_row_sum(float x, int lanes) {
 }
 
 // Keeps the mean of every row and the inverse of its deviation.
-extern "C" __global__ void __launch_bounds__(512)
-    linear_normalize(const float* sums, const float* gain, const float* shift, float* out,
-                     float* moments, int rows, int width, int lanes, int wide, int activation,
-                     long long stride) {
+template <int HELD>
+__device__ __forceinline__ void linear_norm_forward(const float* sums, const float* gain,
+                                                    const float* shift, float* out, float* moments,
+                                                    int rows, int width, int lanes, int wide,
+                                                    int activation, long long stride) {
     int row = blockIdx.x * (blockDim.x / lanes) + threadIdx.x / lanes, lane = threadIdx.x % lanes;
     if (row >= rows) return;
     sums = own(sums, stride) + (long long)row * width;
     out = own(out, stride) + (long long)row * width;
-    float x[LINEAR_HELD][4], sum = 0.0f, squares = 0.0f;
+    float x[HELD][4], sum = 0.0f, squares = 0.0f;
 #pragma unroll
-    for (int held = 0; held < LINEAR_HELD; held++) {
+    for (int held = 0; held < HELD; held++) {
         linear_fetch(x[held], sums, 4 * (lane + lanes * held), width, wide);
 #pragma unroll
         for (int q = 0; q < 4; q++) sum += x[held][q] = linear_activation(x[held][q], activation);
     }
     float mean = linear_row_sum(sum, lanes) / (float)width;
 #pragma unroll
-    for (int held = 0; held < LINEAR_HELD; held++)
+    for (int held = 0; held < HELD; held++)
 #pragma unroll
         for (int q = 0; q < 4; q++) {
             x[held][q] -= mean;
@@ -101,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(512)
         }
     float inverse = 1.0f / sqrtf(linear_row_sum(squares, lanes) / (float)width + 1e-6f);
 #pragma unroll
-    for (int held = 0; held < LINEAR_HELD; held++) {
+    for (int held = 0; held < HELD; held++) {
         int at = 4 * (lane + lanes * held);
         float gains[4], shifts[4];
         linear_fetch(gains, own(gain, stride), at, width, wide);
@@ -116,29 +116,44 @@ extern "C" __global__ void __launch_bounds__(512)
     }
 }
 
+extern "C" __global__ void __launch_bounds__(128)
+    linear_normalize(const float* sums, const float* gain, const float* shift, float* out,
+                     float* moments, int rows, int width, int lanes, int wide, int activation,
+                     long long stride) {
+    linear_norm_forward<2>(sums, gain, shift, out, moments, rows, width, lanes, wide, activation, stride);
+}
+
+extern "C" __global__ void __launch_bounds__(512)
+    linear_normalize_large(const float* sums, const float* gain, const float* shift, float* out,
+                           float* moments, int rows, int width, int lanes, int wide, int activation,
+                           long long stride) {
+    linear_norm_forward<4>(sums, gain, shift, out, moments, rows, width, lanes, wide, activation, stride);
+}
+
 // Turns the gradient of the norm's output into that of the sums. A block has a strip of rows; where
 // `parts` are asked for it leaves there what its rows add to the gradients of gain, shift and bias.
-extern "C" __global__ void __launch_bounds__(512)
-    linear_norm_backward(float* gradient, const float* sums, const float* moments, const float* gain,
-                         float* parts, int rows, int width, int lanes, int wide, int activation,
-                         long long stride) {
+template <int HELD>
+__device__ __forceinline__ void linear_norm_back(float* gradient, const float* sums,
+                                                 const float* moments, const float* gain, float* parts,
+                                                 int rows, int width, int lanes, int wide,
+                                                 int activation, long long stride) {
     __shared__ __align__(16) float room[8][LINEAR_NARROW];
     int team = threadIdx.x / lanes, teams = blockDim.x / lanes, lane = threadIdx.x % lanes;
     int first = blockIdx.x * LINEAR_STRIP;
     int end = first + LINEAR_STRIP < rows ? first + LINEAR_STRIP : rows;
-    float by_gain[LINEAR_HELD][4] = {}, by_shift[LINEAR_HELD][4] = {}, by_bias[LINEAR_HELD][4] = {};
+    float by_gain[HELD][4] = {}, by_shift[HELD][4] = {}, by_bias[HELD][4] = {};
     for (int row = first + team; row < end; row += teams) {
         float* its = own(gradient, stride) + (long long)row * width;
         float mean = own(moments, stride)[2 * row], inverse = own(moments, stride)[2 * row + 1];
-        float e[LINEAR_HELD][4], z[LINEAR_HELD][4], slopes[LINEAR_HELD][4], sum = 0.0f, product = 0.0f;
+        float e[HELD][4], z[HELD][4], slopes[HELD][4], sum = 0.0f, product = 0.0f;
 #pragma unroll
-        for (int held = 0; held < LINEAR_HELD; held++) {
+        for (int held = 0; held < HELD; held++) {
             int at = 4 * (lane + lanes * held);
             linear_fetch(e[held], its, at, width, wide);
             linear_fetch(z[held], own(sums, stride) + (long long)row * width, at, width, wide);
         }
 #pragma unroll
-        for (int held = 0; held < LINEAR_HELD; held++) {
+        for (int held = 0; held < HELD; held++) {
             float gains[4];
             linear_fetch(gains, own(gain, stride), 4 * (lane + lanes * held), width, wide);
 #pragma unroll
@@ -155,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(512)
         float centre = linear_row_sum(sum, lanes) / (float)width;
         float tilt = linear_row_sum(product, lanes) / (float)width;
 #pragma unroll
-        for (int held = 0; held < LINEAR_HELD; held++) {
+        for (int held = 0; held < HELD; held++) {
 #pragma unroll
             for (int q = 0; q < 4; q++) {
                 e[held][q] = (e[held][q] - centre - z[held][q] * tilt) * inverse * slopes[held][q];
@@ -166,10 +181,10 @@ extern "C" __global__ void __launch_bounds__(512)
     }
     if (!parts) return;
     parts = own(parts, stride) + (long long)blockIdx.x * 3 * width;
-    auto leave = [&](const float (&by)[LINEAR_HELD][4], float* part) {
+    auto leave = [&](const float (&by)[HELD][4], float* part) {
         if (teams > 1) __syncthreads();
 #pragma unroll
-        for (int held = 0; held < LINEAR_HELD; held++)
+        for (int held = 0; held < HELD; held++)
             linear_store(by[held], teams > 1 ? room[team] : part, 4 * (lane + lanes * held), width,
                          teams > 1);
         if (teams == 1) return;
@@ -183,6 +198,22 @@ extern "C" __global__ void __launch_bounds__(512)
     leave(by_gain, parts);
     leave(by_shift, parts + width);
     leave(by_bias, parts + 2 * width);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    linear_norm_backward(float* gradient, const float* sums, const float* moments, const float* gain,
+                         float* parts, int rows, int width, int lanes, int wide, int activation,
+                         long long stride) {
+    linear_norm_back<2>(gradient, sums, moments, gain, parts, rows, width, lanes, wide, activation,
+                        stride);
+}
+
+extern "C" __global__ void __launch_bounds__(512)
+    linear_norm_backward_large(float* gradient, const float* sums, const float* moments,
+                               const float* gain, float* parts, int rows, int width, int lanes,
+                               int wide, int activation, long long stride) {
+    linear_norm_back<4>(gradient, sums, moments, gain, parts, rows, width, lanes, wide, activation,
+                        stride);
 }
 
 // Sums down 32 columns of at most 128 rows, eight rows at once: a part in the first warp.

@@ -6,8 +6,10 @@ use crate::engine::{Argument, Buffer, Factor, Finish, Grid, Kernels, Product, Qu
 
 /// Threads, columns and rows of a block that adds down columns.
 const DOWN: (usize, usize, usize) = (256, 32, 128);
-/// Numbers of a norm's row that one thread holds.
+/// Numbers of a norm's row that one thread holds at most.
 const HELD: usize = 16;
+/// Numbers of a row of which each lane of a warp holds half as many.
+const HALF_HELD: usize = 32 * HELD / 2;
 /// Warps of a norm's block forward and backward, where a warp has a row.
 const WARPS: [usize; 2] = [4, 8];
 /// Rows that a norm's block has backward.
@@ -80,7 +82,8 @@ impl Layer {
         ];
         arguments.extend(self.norm_arguments(queue, &[gradient, sums, gain]));
         let grid = Grid::blocks(strips, 1, self.threads(WARPS[1]));
-        queue.launch("linear_norm_backward", grid, &arguments);
+        let names = ["linear_norm_backward", "linear_norm_backward_large"];
+        queue.launch(names[usize::from(width > HALF_HELD)], grid, &arguments);
         if moves {
             let mut arguments = vec![Argument::Read(parts)];
             for target in targets {
@@ -168,7 +171,8 @@ impl Kernels for Layer {
             arguments.extend(self.norm_arguments(queue, &buffers));
             let threads = self.threads(WARPS[0]);
             let grid = Grid::blocks(rows.div_ceil(threads / self.lanes()), 1, threads);
-            queue.launch("linear_normalize", grid, &arguments);
+            let names = ["linear_normalize", "linear_normalize_large"];
+            queue.launch(names[usize::from(outputs > HALF_HELD)], grid, &arguments);
         } else if kept {
             let count = queue.output().length();
             let arguments = [
