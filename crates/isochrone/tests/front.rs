@@ -135,6 +135,15 @@ fn few(
     more: &[&str],
     observer: &mut dyn run::Observer,
 ) -> isochrone::Result<RunConfig> {
+    few_by(Conditions::new(Some("c0ffee"), 3), folder, more, observer)
+}
+
+fn few_by(
+    conditions: Conditions,
+    folder: &Path,
+    more: &[&str],
+    observer: &mut dyn run::Observer,
+) -> isochrone::Result<RunConfig> {
     let settings = [
         "algorithm.name=cmd1",
         "data.episodes=100",
@@ -147,9 +156,36 @@ fn few(
     let settings: Vec<String> = settings.iter().chain(more).map(ToString::to_string).collect();
     let config = RunConfig::parse("", &settings)?;
     let source = run::open_source(&config.data)?;
-    let (conditions, threads) = (Conditions::new(Some("c0ffee"), 3), Threads::default());
-    run::execute(&config, &source, folder, &conditions, threads, observer)?;
+    run::execute(&config, &source, folder, &conditions, Threads::default(), observer)?;
     Ok(config)
+}
+
+#[test]
+fn provenance_names_every_program_that_trained_a_run() {
+    let folder = TempDir::new().unwrap();
+    let said = || std::fs::read_to_string(folder.path().join(files::PROVENANCE)).unwrap();
+    let by = |commit, threads, updates| {
+        let conditions = Conditions::new(Some(commit), threads);
+        few_by(conditions, folder.path(), &[], &mut Stops(updates))
+    };
+    assert!(by("c0ffee", 3, 4).is_err());
+    let first = said();
+    assert!(by("c0ffee", 2, 1).is_err());
+    assert_eq!(said(), first, "other threads give the same run");
+    assert!(by("decaf", 3, 1).is_err());
+    assert!(by("decaf", 3, 1).is_err());
+    by("c0ffee", 3, u64::MAX).unwrap();
+    // A complete run is not trained again.
+    by("7ea", 3, u64::MAX).unwrap();
+    let added = said().strip_prefix(&first).unwrap().to_owned();
+    let entry = |step: u64, commit: &str| {
+        let version = env!("CARGO_PKG_VERSION");
+        format!(
+            "\n[[resumed]]\nstep = {step}\nversion = \"{version}\"\ncommit = \"{commit}\"\n\
+             device = \"cpu\"\n"
+        )
+    };
+    assert_eq!(added, entry(5, "decaf") + &entry(7, "c0ffee"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use isochrone::evaluate::{OverSeeds, RESAMPLES};
+use isochrone::run::Conditions;
 use isochrone::run::compare::{Published, Row};
 use isochrone::simulate::World;
 
@@ -171,18 +172,25 @@ fn protocol(text: &mut String, report: &ComparisonReport) {
 
 /// What trained the runs, a line for each kind of conditions.
 pub fn trained(text: &mut String, report: &ComparisonReport) {
-    for Trained { conditions, runs } in &report.conditions {
-        let commit = conditions.commit.as_ref();
+    let program = |version: &str, commit: Option<&String>| {
         let commit = commit.map_or(String::new(), |commit| format!(", commit {commit}"));
+        format!("isochrone {version}{commit}")
+    };
+    for Trained { conditions, runs } in &report.conditions {
         let runs = wording::counted(*runs as u64, "run", "runs");
-        let (version, threads) = (&conditions.version, conditions.threads);
-        let device = conditions.gpu();
-        let where_at =
-            device.map_or("each on one thread".to_owned(), |name| format!("updates on one {name}"));
-        let _ = writeln!(
-            text,
-            "- {runs} by isochrone {version}{commit}, {threads} at a time, {where_at}."
-        );
+        let Conditions { version, commit, threads, resumed, .. } = conditions;
+        let by = program(version, commit.as_ref());
+        let where_at = conditions
+            .gpu()
+            .map_or("each on one thread".to_owned(), |name| format!("updates on one {name}"));
+        let _ = write!(text, "- {runs} by {by}, {threads} at a time, {where_at}");
+        for later in resumed {
+            let step = wording::grouped(later.step);
+            let by = program(&later.version, later.commit.as_ref());
+            let place = later.gpu().map_or("the CPU".to_owned(), |name| format!("one {name}"));
+            let _ = write!(text, "; from update {step} on by {by} on {place}");
+        }
+        text.push_str(".\n");
     }
 }
 

@@ -117,11 +117,16 @@ fn runs_of_several_machines_in_one_folder_are_told_apart() {
     let out = FOLDER.path().join("machines");
     bring_tables(&out);
     let other = "version = \"0.1.0\"\ncommit = \"abc\"\nthreads = 7\ndevice = \"NVIDIA H200\"\n";
-    std::fs::write(out.join("pinwheel/cmd2-awr/seed-1/provenance.toml"), other).unwrap();
+    let later = "\n[[resumed]]\nstep = 1200\nversion = \"0.2.0\"\ndevice = \"cpu\"\n";
+    let place = |seed: u64| out.join(format!("pinwheel/cmd2-awr/seed-{seed}/provenance.toml"));
+    std::fs::write(place(0), other.to_owned() + later).unwrap();
+    std::fs::write(place(1), other).unwrap();
     let text = page(&out, &out.join("page.md"), &[]);
     let wanted = [
-        concat!("- 3 runs by isochrone ", env!("CARGO_PKG_VERSION")),
+        concat!("- 2 runs by isochrone ", env!("CARGO_PKG_VERSION")),
         "- 1 run by isochrone 0.1.0, commit abc, 7 at a time, updates on one NVIDIA H200.",
+        "- 1 run by isochrone 0.1.0, commit abc, 7 at a time, updates on one NVIDIA H200; from update \
+         1,200 on by isochrone 0.2.0 on the CPU.",
         "| pinwheel | cmd1 | ddpg-bc | 0, 1 | 400 | 32 | CPU |",
         "| pinwheel | cmd2 | awr | 0, 1 | 400 | 32 | CPU, NVIDIA H200 |",
     ];

@@ -40,16 +40,20 @@ pub(super) fn check(config: &RunConfig, folder: &Path) -> Result<Option<u64>> {
 }
 
 /// Writes config and provenance into a new folder, or the config of a run that is continued for more
-/// updates.
+/// updates. The run is at `step`.
 pub(super) fn claim(
     config: &RunConfig,
     provenance: &Provenance<'_>,
     extended: bool,
+    step: u64,
     folder: &Path,
 ) -> Result<()> {
     let checkpoints = folder.join(CHECKPOINTS);
     std::fs::create_dir_all(&checkpoints)
         .map_err(|error| Error::disk("create", &checkpoints, error))?;
+    if (1..config.train.steps).contains(&step) {
+        provenance.add_resumed(folder, step)?;
+    }
     if folder.join(CONFIG).exists() && !extended {
         return Ok(());
     }

@@ -39,7 +39,7 @@ pub use front::{Fitted, Run, RunData};
 pub use open::{OpenRun, open_model};
 pub use plane::{Ends, PINWHEEL, Plane};
 pub use presets::{known_learners, preset, tuned};
-pub use provenance::Conditions;
+pub use provenance::{Conditions, Resumption};
 pub use session::{Finished, Observer, Silent, execute};
 pub use source::{RecordedWorld, Source, open_shared_source, open_source, prepare, tasks};
 pub use tables::{over_training, update_seconds};

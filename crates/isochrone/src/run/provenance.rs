@@ -1,4 +1,5 @@
-//! What trained a run and what it learned from: `provenance.toml`, written once.
+//! What trained a run and what it learned from: `provenance.toml`, written when the run begins. A program
+//! of another version or commit, or on another device, that resumes the run adds itself.
 
 use std::path::Path;
 
@@ -23,6 +24,23 @@ pub struct Conditions {
     pub threads: usize,
     /// Where updates ran: `cpu`, or the name of the GPU.
     pub device: String,
+    /// What resumed the run, where it was not what had trained it before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<Resumption>,
+}
+
+/// What trained a run from some step on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Resumption {
+    /// The updates before it.
+    pub step: u64,
+    /// The version of the library.
+    pub version: String,
+    /// The commit that the program was built from, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Where updates ran: `cpu`, or the name of the GPU.
+    pub device: String,
 }
 
 /// What stands for the CPU.
@@ -34,6 +52,18 @@ impl Default for Conditions {
     }
 }
 
+/// The GPU that `device` is; none is the CPU.
+fn gpu(device: &str) -> Option<&str> {
+    Some(device).filter(|device| *device != CPU)
+}
+
+impl Resumption {
+    /// The GPU that updates ran on; none is the CPU.
+    pub fn gpu(&self) -> Option<&str> {
+        gpu(&self.device)
+    }
+}
+
 impl Conditions {
     /// A program built from `commit` with so many threads; runs that use a GPU name it themselves.
     pub fn new(commit: Option<&str>, threads: usize) -> Self {
@@ -42,17 +72,19 @@ impl Conditions {
             commit: commit.map(str::to_owned),
             threads,
             device: CPU.to_owned(),
+            resumed: Vec::new(),
         }
     }
 
-    /// The GPU that updates ran on; none is the CPU.
+    /// The GPU that updates ran on at first; none is the CPU.
     pub fn gpu(&self) -> Option<&str> {
-        Some(&*self.device).filter(|device| *device != CPU)
+        gpu(&self.device)
     }
 
-    /// Where updates ran, for a table.
-    pub fn place(&self) -> &str {
-        self.gpu().unwrap_or("CPU")
+    /// Where updates ran, one device after the other, for a table.
+    pub fn places(&self) -> impl Iterator<Item = &str> {
+        let devices = std::iter::once(self.gpu()).chain(self.resumed.iter().map(Resumption::gpu));
+        devices.map(|gpu| gpu.unwrap_or("CPU"))
     }
 
     /// What the folder of a run says of them; `None` if it says nothing.
@@ -98,6 +130,32 @@ impl<'a> Provenance<'a> {
         let text = toml::to_string(self)
             .map_err(|error| Error::input(format!("the provenance cannot be written: {error}")))?;
         write_whole(&folder.join(PROVENANCE), text.as_bytes())
+    }
+
+    /// Adds what resumes the run in `folder` at `step`, unless it is what trained it before. Another number
+    /// of threads gives the same bytes and is not added.
+    pub fn add_resumed(&self, folder: &Path, step: u64) -> Result<()> {
+        #[derive(Serialize)]
+        struct Added {
+            resumed: [Resumption; 1],
+        }
+        let Conditions { version, commit, device, .. } = self.conditions.clone();
+        let now = Resumption { step, version, commit, device };
+        let Some(before) = Conditions::read(folder)? else { return Ok(()) };
+        let last = before
+            .resumed
+            .last()
+            .map_or((&before.version, &before.commit, &before.device), |last| {
+                (&last.version, &last.commit, &last.device)
+            });
+        if last == (&now.version, &now.commit, &now.device) {
+            return Ok(());
+        }
+        let path = folder.join(PROVENANCE);
+        let text = plain::read_text(&path).map_err(|error| Error::disk("read", &path, error))?;
+        let added = toml::to_string(&Added { resumed: [now] })
+            .map_err(|error| Error::input(format!("the provenance cannot be written: {error}")))?;
+        write_whole(&path, format!("{}\n\n{added}", text.trim_end()).as_bytes())
     }
 }
 

@@ -125,7 +125,8 @@ fn execute_beside(
     provenance.from = config.from.as_deref();
     provenance.from_step = from;
     if keeps {
-        folder::claim(config, &provenance, extended.is_some(), folder)?;
+        let step = session.trainer.step();
+        folder::claim(config, &provenance, extended.is_some(), step, folder)?;
     }
     if let Some(before) = extended {
         observer.noted(&format!(

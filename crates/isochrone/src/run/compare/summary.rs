@@ -62,6 +62,7 @@ impl Row {
             let known = complete.iter().map(|run| value(run)).filter(|value| value.is_finite());
             OverSeeds::of(&known.collect::<Vec<f64>>())
         };
+        let conditions = runs.iter().filter_map(|run| run.conditions.as_ref());
         Ok(Self {
             world: first.world,
             algorithm: first.algorithm.clone(),
@@ -77,7 +78,7 @@ impl Row {
             seconds: (!complete.is_empty()).then_some(seconds),
             updates: first.config.train.steps,
             drawn: [distinct(runs, |run| run.data.seed), distinct(runs, |run| run.evaluation.seed)],
-            places: runs.iter().filter_map(place).collect(),
+            places: conditions.flat_map(|known| known.places()).map(str::to_owned).collect(),
             batch_size: first.config.train.batch_size,
             departures: departures(&first.config)?,
             problems: runs.iter().filter_map(problem).collect(),
@@ -101,10 +102,6 @@ fn by_name<'r>(
     };
     let names = names.into_iter().map(Into::into).enumerate();
     names.filter_map(|(index, name)| Some((name, OverSeeds::of(&known(index))?))).collect()
-}
-
-fn place(run: &RunResult) -> Option<String> {
-    run.conditions.as_ref().map(|conditions| conditions.place().to_owned())
 }
 
 fn problem(run: &RunResult) -> Option<String> {
