@@ -191,6 +191,16 @@ extern "C" __global__ void __launch_bounds__(256)
                                            wide_left, wide_right, scale});
 }
 
+// Many gradients of weights at once wait for what they read: tiles twice as large read half as much.
+extern "C" __global__ void __launch_bounds__(256, 2)
+    tiles_gradient_large(const float* left, const float* right, const float* bias, const float* told,
+                         float* out, int m, int n, int k, float scale, int keep, int relu, int wide_left,
+                         int wide_right, long long stride) {
+    product<true, false, 64, 64, 2, 32, 5>({own(left, stride), own(right, stride), own(bias, stride),
+                                            own(told, stride), own(out, stride), m, n, k, keep, relu,
+                                            wide_left, wide_right, scale});
+}
+
 // Leaves of a gradient what `told` is positive for; four numbers per thread where `wide` says that both
 // begin aligned.
 extern "C" __global__ void tiles_gate(float* gradient, const float* told, int count, int wide,

@@ -1,26 +1,62 @@
 //! Products of few rows as kernels of our own, with the gate that follows fused into them.
 //!
 //! cuBLASLt splits work for whole GPUs; a product of 256 × 512 × 512 leaves most of one idle. Tiles of
-//! 32 × 32 with k shared among the warps of a block take two thirds of its time. The rule by which
-//! a product becomes tiles is a function of shapes alone, so the same run gives the same bits.
+//! 32 × 32 with k shared among the warps of a block take two thirds of its time. Gradients of many replicas
+//! have tiles of 64 × 64. The rule by which a product becomes tiles is a function of shapes alone, so the
+//! same run gives the same bits.
 
 use std::ops::Range;
 
+use crate::engine::Product;
 use crate::engine::launches::{
     Argument, Buffer, Factor, Finish, GATE, Grid, Launch, Multiply, Precision, Work,
 };
 
 pub(super) const SOURCE: &str = include_str!("tiles.cu");
 
-/// Rows and columns of a tile, threads of a block and bytes of shared memory it works in.
-const SIDE: usize = 32;
+/// How a product is cut: the kernel, the rows and columns of a tile, and the bytes of shared memory that a
+/// block works in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Tiling {
+    kernel: &'static str,
+    side: usize,
+    shared: usize,
+}
+
+impl Tiling {
+    const fn small(kernel: &'static str) -> Self {
+        Self { kernel, side: 32, shared: 5 * 4 * (32 * 72 + 64 * 36) }
+    }
+
+    const fn large(kernel: &'static str) -> Self {
+        Self { kernel, side: 64, shared: 5 * 4 * 2 * 32 * 68 }
+    }
+
+    /// Tiles across and down.
+    fn tiles(&self, shape: Product) -> (usize, usize) {
+        (shape.n.div_ceil(self.side), shape.m.div_ceil(self.side))
+    }
+
+    fn blocks(&self, shape: Product) -> usize {
+        let (x, y) = self.tiles(shape);
+        x * y
+    }
+}
+
+const PLAIN: Tiling = Tiling::small("tiles_plain");
+const ACROSS: Tiling = Tiling::small("tiles_across");
+const GRADIENT: Tiling = Tiling::small("tiles_gradient");
+const LARGE_GRADIENT: Tiling = Tiling::large("tiles_gradient_large");
+
+/// Threads of a block.
 const THREADS: usize = 256;
-const SHARED: usize = 5 * 4 * (SIDE * 72 + 64 * 36);
 
 /// With more blocks than these cuBLASLt is as fast; gradients of weights add over more rows, and with
 /// more of one replica it is so.
 const MOST_BLOCKS: usize = 256;
 const MOST_GRADIENT_BLOCKS: usize = 64;
+/// So many blocks of large tiles fill a GPU.
+const LEAST_LARGE_BLOCKS: usize = 128;
 /// Fewer columns leave most of a tile unused.
 const LEAST_COLUMNS: usize = 8;
 
@@ -35,30 +71,35 @@ pub(super) fn replace(launches: &mut Vec<Launch>, rules: &Rules) {
     let mut fused = vec![false; launches.len()];
     for at in 0..launches.len() {
         let Work::Product(product) = launches[at].work.clone() else { continue };
-        let Some(kernel) = kernel(&product, rules) else { continue };
+        let Some(tiling) = tiling(&product, rules) else { continue };
         let gate = gate_after(launches, at, product.out.buffer);
         if let Some((gate, _)) = gate {
             fused[gate] = true;
         }
-        let tiles = tiles(&product, kernel, gate.map(|(_, told)| told));
+        let tiles = tiles(&product, tiling, gate.map(|(_, told)| told));
         launches[at] = Launch { of: launches[at].of, ..tiles };
     }
     let mut fused = fused.into_iter();
     launches.retain(|_| !fused.next().unwrap_or(false));
 }
 
-/// The kernel of a product; `None` if cuBLASLt is asked.
-fn kernel(product: &Multiply, rules: &Rules) -> Option<&'static str> {
-    let one = product.shape.m.div_ceil(SIDE) * product.shape.n.div_ceil(SIDE);
-    let all = one * rules.replicas;
-    let (name, fits) = match (product.left, product.right) {
-        (Factor::Plain(_), Factor::Plain(_)) => ("tiles_plain", all <= MOST_BLOCKS),
-        (Factor::Plain(_), Factor::Across(_)) => ("tiles_across", all <= MOST_BLOCKS),
-        (Factor::Across(_), Factor::Plain(_)) => ("tiles_gradient", one <= MOST_GRADIENT_BLOCKS),
+/// The tiles of a product; `None` if cuBLASLt is asked.
+fn tiling(product: &Multiply, rules: &Rules) -> Option<Tiling> {
+    let shape = product.shape;
+    let few = |tiling: Tiling| tiling.blocks(shape) * rules.replicas <= MOST_BLOCKS;
+    let (tiling, fits) = match (product.left, product.right) {
+        (Factor::Plain(_), Factor::Plain(_)) => (PLAIN, few(PLAIN)),
+        (Factor::Plain(_), Factor::Across(_)) => (ACROSS, few(ACROSS)),
+        (Factor::Across(_), Factor::Plain(_)) => {
+            let filled = LARGE_GRADIENT.blocks(shape) * rules.replicas >= LEAST_LARGE_BLOCKS;
+            let large = filled && shape.m.min(shape.n) >= LARGE_GRADIENT.side;
+            let fits = GRADIENT.blocks(shape) <= MOST_GRADIENT_BLOCKS;
+            (if large { LARGE_GRADIENT } else { GRADIENT }, fits)
+        }
         (Factor::Across(_), Factor::Across(_)) => return None,
     };
-    let fits = fits && product.shape.n >= LEAST_COLUMNS;
-    (fits && rules.precision == Precision::Tf32 && !product.exact).then_some(name)
+    let fits = fits && shape.n >= LEAST_COLUMNS;
+    (fits && rules.precision == Precision::Tf32 && !product.exact).then_some(tiling)
 }
 
 /// The gate that is the next to touch `out` after launch `at`, and what it is told by.
@@ -77,7 +118,7 @@ fn gate_after(launches: &[Launch], at: usize, out: Buffer) -> Option<(usize, Buf
 }
 
 /// The launch of a product in tiles.
-fn tiles(product: &Multiply, name: &'static str, told: Option<Buffer>) -> Launch {
+fn tiles(product: &Multiply, tiling: Tiling, told: Option<Buffer>) -> Launch {
     let Multiply { shape, left, right, out, scale, finish, .. } = *product;
     let wide = |factor: Factor, plain: usize, across: usize| {
         let line = if matches!(factor, Factor::Plain(_)) { plain } else { across };
@@ -98,14 +139,14 @@ fn tiles(product: &Multiply, name: &'static str, told: Option<Buffer>) -> Launch
         wide(left, shape.k, shape.m),
         wide(right, shape.n, shape.k),
     ];
-    let (x, y) = (shape.n.div_ceil(SIDE), shape.m.div_ceil(SIDE));
-    Launch::kernel(name, Grid::blocks(x, y, THREADS).with_shared(SHARED), &arguments)
+    let (x, y) = tiling.tiles(shape);
+    let grid = Grid::blocks(x, y, THREADS).with_shared(tiling.shared);
+    Launch::kernel(tiling.kernel, grid, &arguments)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Product;
     use crate::engine::launches::{Target, gate};
 
     fn product(rows: usize, out: Buffer) -> Launch {
@@ -170,9 +211,14 @@ mod tests {
             let right = Factor::Plain(Buffer { offset: 1 << 20, length: 96 * 512 });
             let out = Target { buffer: Buffer { offset: 1 << 21, length: m * 512 }, keep: false };
             let (scale, finish, exact) = (1.0, Finish::None, false);
-            kernel(&Multiply { shape, left, right, out, scale, finish, exact }, &rules(replicas))
+            let product = Multiply { shape, left, right, out, scale, finish, exact };
+            tiling(&product, &rules(replicas)).map(|tiling| tiling.kernel)
         };
         assert_eq!([gradient(37, 1), gradient(37, 8)], [Some("tiles_gradient"); 2]);
         assert_eq!([gradient(512, 1), gradient(512, 8)], [None; 2]);
+        // Eight large tiles each: sixteen replicas fill a GPU.
+        assert_eq!(gradient(64, 15), Some("tiles_gradient"));
+        assert_eq!(gradient(64, 16), Some("tiles_gradient_large"));
+        assert_eq!(gradient(63, 16), Some("tiles_gradient"));
     }
 }
