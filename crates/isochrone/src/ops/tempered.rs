@@ -4,7 +4,12 @@ use crate::engine::{
     Argument, Backward, Forward, Grid, Kernels, Operation, Parameter, Program, Queue, Scalar, Value,
 };
 
-struct Tempered;
+/// Numbers that one block adds up along the temperature.
+const STRIP: usize = 8192;
+
+struct Tempered {
+    count: usize,
+}
 
 impl<T: Scalar> Operation<T> for Tempered {
     fn name(&self) -> &'static str {
@@ -40,38 +45,45 @@ impl Kernels for Tempered {
         include_str!("tempered.cu")
     }
 
+    /// What blocks add up, and a counter.
+    fn kept(&self) -> Vec<usize> {
+        vec![self.count.div_ceil(STRIP), 1]
+    }
+
     fn forward(&self, queue: &mut Queue<'_>) {
-        let output = queue.output();
         let arguments = [
             Argument::Read(queue.input(0)),
             Argument::Read(queue.parameter(0)),
-            Argument::Write(output),
-            Argument::size(output.length()),
+            Argument::Write(queue.output()),
+            Argument::size(self.count),
         ];
-        queue.launch("tempered_forward", Grid::over(output.length()), &arguments);
+        queue.launch("tempered_forward", Grid::over(self.count), &arguments);
     }
 
     fn backward(&self, queue: &mut Queue<'_>) {
-        let (gradient, count) = (queue.output_gradient(), queue.output().length());
+        let gradient = queue.output_gradient();
         if let Some(target) = queue.input_target(0) {
             let arguments = [
                 Argument::Read(gradient),
                 Argument::Read(queue.parameter(0)),
                 Argument::Write(target.buffer),
                 Argument::keep(Some(target)),
-                Argument::size(count),
+                Argument::size(self.count),
             ];
-            queue.launch("tempered_backward", Grid::over(count), &arguments);
+            queue.launch("tempered_backward", Grid::over(self.count), &arguments);
         }
         if let Some(target) = queue.parameter_target(0) {
             let arguments = [
                 Argument::Read(queue.output()),
                 Argument::Read(gradient),
+                Argument::Write(queue.kept(0)),
+                Argument::Write(queue.kept(1)),
                 Argument::Write(target.buffer),
                 Argument::keep(Some(target)),
-                Argument::size(count),
+                Argument::size(self.count),
             ];
-            queue.launch("tempered_temperature", Grid::one(256), &arguments);
+            let grid = Grid::blocks(self.count.div_ceil(STRIP), 1, 256);
+            queue.launch("tempered_temperature", grid, &arguments);
         }
     }
 }
@@ -79,7 +91,8 @@ impl Kernels for Tempered {
 impl<T: Scalar> Program<T> {
     /// `value` divided by the temperature whose logarithm is a parameter.
     pub fn tempered(&mut self, value: Value, logarithm: Parameter) -> Value {
-        self.add_once(Tempered, &[value], &[logarithm], (value.rows, value.columns))
+        let count = value.rows * value.columns;
+        self.add_once(Tempered { count }, &[value], &[logarithm], (value.rows, value.columns))
     }
 }
 
