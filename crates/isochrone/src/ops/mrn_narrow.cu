@@ -199,7 +199,7 @@ __device__ __forceinline__ void mrn_narrow_norms(const float* from, const float*
                                                  const float* gradient, float* target, int keep,
                                                  int rows, int columns, int components, int maxima,
                                                  int squares, bool wide, bool wide_gradient) {
-    constexpr int WARPS = 4, CHUNK = 32, TILE = CHUNK * MRN_HALF;
+    constexpr int WARPS = 4, CHUNK = 32, TILE = CHUNK * MRN_HALF, STEP = START ? 4 : 2;
     __shared__ __align__(16) float room[WARPS][2][TILE];
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, component = blockIdx.y;
     int part = maxima + squares, width = components * part, base = component * part + maxima;
@@ -232,26 +232,26 @@ __device__ __forceinline__ void mrn_narrow_norms(const float* from, const float*
         if (chunk + CHUNK < end) load(chunk + CHUNK);
         const float* tile = room[warp][chunk / CHUNK & 1];
 #pragma unroll 1
-        for (int some = 0; some < CHUNK; some += 2) {
+        for (int some = 0; some < CHUNK; some += STEP) {
             int partner = chunk + some;
-            float slopes[2][2];
+            float slopes[2][STEP];
 #pragma unroll
             for (int a = 0; a < 2; a++) {
                 int item = first + 32 * a;
                 const float* place = gradient + (START ? (long long)item * columns + partner
                                                        : (long long)partner * columns + item);
                 if (START && wide_gradient && item < count && partner < end) {
-                    *(float2*)slopes[a] = *(const float2*)place;
+                    *(float4*)slopes[a] = *(const float4*)place;
                     continue;
                 }
 #pragma unroll
-                for (int k = 0; k < 2; k++) {
+                for (int k = 0; k < STEP; k++) {
                     bool valid = item < count && partner + k < end;
                     slopes[a][k] = valid ? place[START ? k : (long long)k * columns] : 0.0f;
                 }
             }
 #pragma unroll
-            for (int k = 0; k < 2; k++) {
+            for (int k = 0; k < STEP; k++) {
                 float y[MRN_HALF];
 #pragma unroll
                 for (int q = 0; q < MRN_HALF; q += 4)
