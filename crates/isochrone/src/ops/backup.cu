@@ -10,7 +10,10 @@ extern "C" __global__ void backup_forward(const float* distance, const float* le
     left = own(left, stride) + row * size;
     slopes = own(slopes, stride) + row * size;
     parts = own(parts, stride);
-    float factor = (float)pow(discount, (double)own(gaps, stride)[row]), sum = 0.0f, match = 0.0f;
+    __shared__ float factor;
+    if (threadIdx.x == 0) factor = (float)pow(discount, (double)own(gaps, stride)[row]);
+    __syncthreads();
+    float sum = 0.0f, match = 0.0f;
     for (int column = threadIdx.x; column < size; column += blockDim.x) {
         float d = distance[column], gap = d - left[column], term = gap, slope = 1.0f;
         if (!(gap > cutoff)) {
@@ -34,7 +37,7 @@ extern "C" __global__ void backup_forward(const float* distance, const float* le
 
 extern "C" __global__ void backup_backward(const float* gradient, const float* slopes, float* target,
                                            int keep, int count, long long stride) {
-    int at = first_index();
-    if (at < count)
-        put(own(target, stride) + at, *own(gradient, stride) * own(slopes, stride)[at], keep);
+    float along = *own(gradient, stride);
+    slopes = own(slopes, stride);
+    fill(own(target, stride), count, keep, [&](int at) { return along * slopes[at]; });
 }

@@ -152,7 +152,7 @@ impl Kernels for BackupLoss {
             Argument::keep(target),
             Argument::size(count),
         ];
-        queue.launch("backup_backward", Grid::over(count), &arguments);
+        queue.launch("backup_backward", Grid::fours(count), &arguments);
     }
 }
 

@@ -16,10 +16,12 @@ extern "C" __global__ void excess_forward(const float* distance, const float* ta
 extern "C" __global__ void excess_backward(const float* distance, const float* target,
                                            const float* gradient, float* out, int keep, int size,
                                            long long stride) {
-    int at = first_index();
-    if (at >= size * size) return;
-    float gap = own(distance, stride)[at] - own(target, stride)[at];
-    float held = gap > 0.0f ? gap : 0.0f;
+    distance = own(distance, stride) + blockIdx.y * size;
+    target = own(target, stride) + blockIdx.y * size;
     float share = *own(gradient, stride) / (float)size;
-    put(own(out, stride) + at, at / size == at % size ? share * (held + held) : 0.0f, keep);
+    fill(own(out, stride) + blockIdx.y * size, size, keep, [&](int at) {
+        if (at != blockIdx.y) return 0.0f;
+        float gap = distance[at] - target[at], held = gap > 0.0f ? gap : 0.0f;
+        return share * (held + held);
+    });
 }

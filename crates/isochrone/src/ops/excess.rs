@@ -67,7 +67,7 @@ impl Kernels for Excess {
             Argument::keep(target),
             Argument::size(self.size),
         ];
-        queue.launch("excess_backward", Grid::over(self.size * self.size), &arguments);
+        queue.launch("excess_backward", Grid::lines(self.size, self.size), &arguments);
     }
 }
 

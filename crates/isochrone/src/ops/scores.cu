@@ -1,18 +1,18 @@
 // f_ij = (c_j - d_ij) / temperature; c may be absent.
 
 extern "C" __global__ void scores_forward(const float* distance, const float* potential, float* out,
-                                          int rows, int columns, float inverse, long long stride) {
-    int at = first_index();
-    if (at >= rows * columns) return;
+                                          int columns, float inverse, long long stride) {
     const float* c = own(potential, stride);
-    float d = own(distance, stride)[at];
-    own(out, stride)[at] = (c ? c[at % columns] - d : -d) * inverse;
+    distance = own(distance, stride) + blockIdx.y * columns;
+    fill(own(out, stride) + blockIdx.y * columns, columns, 0, [&](int at) {
+        return (c ? c[at] - distance[at] : -distance[at]) * inverse;
+    });
 }
 
 extern "C" __global__ void scores_distance(const float* gradient, float* target, int keep, int count,
                                            float inverse, long long stride) {
-    int at = first_index();
-    if (at < count) put(own(target, stride) + at, -own(gradient, stride)[at] * inverse, keep);
+    gradient = own(gradient, stride);
+    fill(own(target, stride), count, keep, [&](int at) { return -gradient[at] * inverse; });
 }
 
 // Eight columns per block, thirty-two rows at once.

@@ -59,16 +59,14 @@ impl Kernels for Scores {
     }
 
     fn forward(&self, queue: &mut Queue<'_>) {
-        let output = queue.output();
         let arguments = [
             Argument::Read(queue.input(0)),
             Argument::maybe(self.potential.then(|| queue.input(1))),
-            Argument::Write(output),
-            Argument::size(queue.rows()),
+            Argument::Write(queue.output()),
             Argument::size(self.columns),
             Argument::Float(self.inverse as f32),
         ];
-        queue.launch("scores_forward", Grid::over(output.length()), &arguments);
+        queue.launch("scores_forward", Grid::lines(queue.rows(), self.columns), &arguments);
     }
 
     fn backward(&self, queue: &mut Queue<'_>) {
@@ -82,7 +80,7 @@ impl Kernels for Scores {
                 Argument::size(count),
                 inverse,
             ];
-            queue.launch("scores_distance", Grid::over(count), &arguments);
+            queue.launch("scores_distance", Grid::fours(count), &arguments);
         }
         if let Some(target) = self.potential.then(|| queue.input_target(1)).flatten() {
             let arguments = [

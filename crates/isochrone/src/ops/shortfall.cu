@@ -25,10 +25,11 @@ extern "C" __global__ void shortfall_forward(const float* distance, const float*
 extern "C" __global__ void shortfall_backward(const float* distance, const float* target,
                                               const float* gradient, float* out, int keep, int size,
                                               float pairs, long long stride) {
-    int at = first_index();
-    if (at >= size * size) return;
-    float gap = own(target, stride)[at] - own(distance, stride)[at];
-    float held = gap > 0.0f ? gap : 0.0f;
+    distance = own(distance, stride) + blockIdx.y * size;
+    target = own(target, stride) + blockIdx.y * size;
     float share = *own(gradient, stride) / pairs;
-    put(own(out, stride) + at, at / size == at % size ? 0.0f : -share * (held + held), keep);
+    fill(own(out, stride) + blockIdx.y * size, size, keep, [&](int at) {
+        float gap = target[at] - distance[at], held = gap > 0.0f ? gap : 0.0f;
+        return at == blockIdx.y ? 0.0f : -share * (held + held);
+    });
 }

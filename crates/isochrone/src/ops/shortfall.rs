@@ -83,7 +83,7 @@ impl Kernels for Shortfall {
             Argument::size(self.size),
             Argument::Float(self.pairs() as f32),
         ];
-        queue.launch("shortfall_backward", Grid::over(self.size * self.size), &arguments);
+        queue.launch("shortfall_backward", Grid::lines(self.size, self.size), &arguments);
     }
 }
 

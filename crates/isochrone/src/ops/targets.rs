@@ -59,11 +59,10 @@ impl Kernels for Target {
             Argument::Read(queue.input(0)),
             Argument::Read(queue.input(1)),
             Argument::Write(queue.output()),
-            Argument::size(queue.rows()),
             Argument::size(self.columns),
             Argument::Int(clamped.into()),
         ];
-        queue.launch("targets_forward", Grid::over(queue.output().length()), &arguments);
+        queue.launch("targets_forward", Grid::lines(queue.rows(), self.columns), &arguments);
     }
 
     fn backward(&self, _queue: &mut Queue<'_>) {}

@@ -2,15 +2,16 @@
 
 extern "C" __global__ void tempered_forward(const float* in, const float* logarithm, float* out,
                                             int count, long long stride) {
-    int at = first_index();
-    if (at < count) own(out, stride)[at] = exponential(-*own(logarithm, stride)) * own(in, stride)[at];
+    float scale = exponential(-*own(logarithm, stride));
+    in = own(in, stride);
+    fill(own(out, stride), count, 0, [&](int at) { return scale * in[at]; });
 }
 
 extern "C" __global__ void tempered_backward(const float* gradient, const float* logarithm,
                                              float* target, int keep, int count, long long stride) {
-    int at = first_index();
-    if (at >= count) return;
-    put(own(target, stride) + at, exponential(-*own(logarithm, stride)) * own(gradient, stride)[at], keep);
+    float scale = exponential(-*own(logarithm, stride));
+    gradient = own(gradient, stride);
+    fill(own(target, stride), count, keep, [&](int at) { return scale * gradient[at]; });
 }
 
 extern "C" __global__ void tempered_temperature(const float* out, const float* gradient, float* parts,

@@ -57,7 +57,7 @@ impl Kernels for Tempered {
             Argument::Write(queue.output()),
             Argument::size(self.count),
         ];
-        queue.launch("tempered_forward", Grid::over(self.count), &arguments);
+        queue.launch("tempered_forward", Grid::fours(self.count), &arguments);
     }
 
     fn backward(&self, queue: &mut Queue<'_>) {
@@ -70,7 +70,7 @@ impl Kernels for Tempered {
                 Argument::keep(Some(target)),
                 Argument::size(self.count),
             ];
-            queue.launch("tempered_backward", Grid::over(self.count), &arguments);
+            queue.launch("tempered_backward", Grid::fours(self.count), &arguments);
         }
         if let Some(target) = queue.parameter_target(0) {
             let arguments = [

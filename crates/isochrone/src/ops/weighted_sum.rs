@@ -59,7 +59,7 @@ impl Kernels for WeightedSum {
             arguments.extend((0..MATRICES).map(|at| Argument::Float(weight(at))));
             arguments.push(Argument::Write(output));
             arguments.extend([usize::from(launch > 0), count].map(Argument::size));
-            queue.launch("weighted_sum_forward", Grid::over(count), &arguments);
+            queue.launch("weighted_sum_forward", Grid::fours(count), &arguments);
         }
     }
 
@@ -74,7 +74,7 @@ impl Kernels for WeightedSum {
                 Argument::Float(weight as f32),
                 Argument::size(gradient.length()),
             ];
-            queue.launch("weighted_sum_backward", Grid::over(gradient.length()), &arguments);
+            queue.launch("weighted_sum_backward", Grid::fours(gradient.length()), &arguments);
         }
     }
 }

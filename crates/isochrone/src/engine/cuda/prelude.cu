@@ -15,6 +15,26 @@ __device__ __forceinline__ void put(float* target, float value, int keep) {
     *target = keep ? *target + value : value;
 }
 
+// Puts `count` numbers, four per thread and a block's width apart. `value` reads what all four follow from
+// before the first is written, so that many reads are under way at once.
+template <class Value>
+__device__ __forceinline__ void fill(float* target, int count, int keep, Value value) {
+    int first = 4 * blockIdx.x * blockDim.x + threadIdx.x;
+    float found[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        int at = first + k * blockDim.x;
+        if (at >= count) continue;
+        found[k] = value(at);
+        if (keep) found[k] = target[at] + found[k];
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        int at = first + k * blockDim.x;
+        if (at < count) target[at] = found[k];
+    }
+}
+
 __device__ __forceinline__ int first_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
 // Arguments beyond ±87 are held there, as on the CPU.

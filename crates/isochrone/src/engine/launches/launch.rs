@@ -27,6 +27,17 @@ impl Grid {
         Self::blocks(numbers.div_ceil(THREADS), 1, THREADS)
     }
 
+    /// A thread for every four of so many numbers.
+    pub fn fours(numbers: usize) -> Self {
+        Self::lines(1, numbers)
+    }
+
+    /// A thread for every four numbers of a line; a block along y for every line.
+    pub fn lines(lines: usize, numbers: usize) -> Self {
+        const THREADS: usize = 256;
+        Self::blocks(numbers.div_ceil(4 * THREADS), lines, THREADS)
+    }
+
     /// One block of `threads` threads.
     pub fn one(threads: usize) -> Self {
         Self::blocks(1, 1, threads)
