@@ -118,7 +118,8 @@ impl CudaExecutor {
                 arenas[target.0] = arenas[source.0].clone();
             }
             for (places, values) in self.places.arenas.iter().zip(&arenas) {
-                self.machine.write(self.block.address(places.values, replica), values)?;
+                let place = self.block.address(places.values, replica);
+                self.machine.write(place, &places.scattered(values))?;
             }
             for pass in 0..self.program.passes.len() {
                 let one = self.layout.seed_gradient(&self.program, pass);

@@ -85,9 +85,8 @@ impl DeviceLayout {
             run[1..].iter().fold(buffer(run[0]), |all, &node| all.and(buffer(node)))
         };
         let parameter = |parameter: &Parameter| {
-            arenas[parameter.arena.0]
-                .values
-                .part(parameter.offset, parameter.rows * parameter.columns)
+            let arena = &arenas[parameter.arena.0];
+            arena.part(arena.values, parameter)
         };
         let inputs = (0..first.inputs.len())
             .map(|at| join(&|node| self.values[nodes[node].inputs[at].id]))
@@ -200,8 +199,8 @@ impl DeviceLayout {
         }
         for parameter in &nodes[first.node].parameters {
             let target = first.moves.then(|| {
-                let length = parameter.rows * parameter.columns;
-                let buffer = arenas[parameter.arena.0].gradient.part(parameter.offset, length);
+                let arena = &arenas[parameter.arena.0];
+                let buffer = arena.part(arena.gradient, parameter);
                 Target { buffer, keep: written.parameter(*parameter) }
             });
             bound.parameter_targets.push(target);

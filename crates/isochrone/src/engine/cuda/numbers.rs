@@ -48,7 +48,8 @@ impl CudaExecutor {
     /// # Errors
     /// The GPU does not work.
     pub fn gradient(&self, replica: usize, arena: ArenaId) -> Result<Vec<f32>> {
-        self.numbers(self.places.arenas[arena.0].gradient, replica)
+        let places = &self.places.arenas[arena.0];
+        Ok(places.gathered(&self.numbers(places.gradient, replica)?))
     }
 
     /// Values, first and second moments of an arena: everything a checkpoint keeps of it.
@@ -57,11 +58,8 @@ impl CudaExecutor {
     /// The GPU does not work.
     pub fn state(&self, replica: usize, arena: ArenaId) -> Result<[Vec<f32>; 3]> {
         let places = &self.places.arenas[arena.0];
-        Ok([
-            self.numbers(places.values, replica)?,
-            self.numbers(places.first, replica)?,
-            self.numbers(places.second, replica)?,
-        ])
+        let kept = |buffer: Buffer| Ok(places.gathered(&self.numbers(buffer, replica)?));
+        Ok([kept(places.values)?, kept(places.first)?, kept(places.second)?])
     }
 
     /// Sets what [`CudaExecutor::state`] gives.
@@ -76,8 +74,9 @@ impl CudaExecutor {
         let places = &self.places.arenas[arena.0];
         for (buffer, numbers) in [places.values, places.first, places.second].into_iter().zip(state)
         {
-            assert_eq!(buffer.length(), numbers.len(), "the numbers of an arena");
-            self.machine.write(self.block.address(buffer, replica), numbers)?;
+            let length = self.program.parameters.length(arena);
+            assert_eq!(length, numbers.len(), "the numbers of an arena");
+            self.machine.write(self.block.address(buffer, replica), &places.scattered(numbers))?;
         }
         Ok(())
     }

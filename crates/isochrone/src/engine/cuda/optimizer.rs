@@ -6,7 +6,7 @@ use super::machine::{DeviceMemory, Machine};
 use super::memory::Places;
 use crate::engine::launches::{Argument, Buffer, Grid, Launch};
 use crate::engine::program::Pass;
-use crate::engine::{Adam, ArenaId, Parameters, Program, Schedule, Window};
+use crate::engine::{Adam, ArenaId, Parameter, Parameters, Program, Schedule, Window};
 use crate::error::Result;
 
 pub(super) const SOURCE: &str = include_str!("optimizer.cu");
@@ -61,6 +61,9 @@ pub(super) struct ArenaPlaces {
     pub gradient: Buffer,
     pub first: Buffer,
     pub second: Buffer,
+    /// Where the numbers of every parameter stand in the arena, and where they begin here: at whole fours,
+    /// because products of others are slower. What lies between them stays 0.
+    spread: Vec<(Range<usize>, usize)>,
     /// What is stepped at once, so that the step of a layer need not wait for the gradients of others.
     pieces: Vec<Range<usize>>,
     parts: Buffer,
@@ -71,9 +74,11 @@ pub(super) struct ArenaPlaces {
 
 impl ArenaPlaces {
     pub fn new(places: &mut Places, parameters: &Parameters, arena: ArenaId) -> Self {
-        let length = parameters.length(arena);
+        let spread = spread(parameters.ends(arena));
+        let length = spread.last().map_or(0, |(whole, place)| place + whole.len());
         Self {
-            pieces: pieces(parameters, arena),
+            pieces: pieces(&spread, length),
+            spread,
             values: places.one(length),
             gradient: places.one(length),
             first: places.one(length),
@@ -82,6 +87,32 @@ impl ArenaPlaces {
             counter: places.one(1),
             norm: places.one(2),
         }
+    }
+
+    /// The part of one of the arena's buffers that belongs to `parameter`.
+    pub fn part(&self, buffer: Buffer, parameter: &Parameter) -> Buffer {
+        let at = self.spread.partition_point(|(whole, _)| whole.end <= parameter.offset);
+        let (whole, place) = &self.spread[at];
+        let length = parameter.rows * parameter.columns;
+        buffer.part(place + parameter.offset - whole.start, length)
+    }
+
+    /// The numbers of the arena, from those that stand in a buffer.
+    pub fn gathered(&self, numbers: &[f32]) -> Vec<f32> {
+        self.spread
+            .iter()
+            .flat_map(|(whole, place)| &numbers[*place..][..whole.len()])
+            .copied()
+            .collect()
+    }
+
+    /// What stands in a buffer, from the numbers of the arena.
+    pub fn scattered(&self, numbers: &[f32]) -> Vec<f32> {
+        let mut standing = vec![0.0; self.values.length()];
+        for (whole, place) in &self.spread {
+            standing[*place..][..whole.len()].copy_from_slice(&numbers[whole.clone()]);
+        }
+        standing
     }
 
     /// The launch that finds the norm of the gradient.
@@ -125,15 +156,25 @@ impl OptimizerPlaces {
     }
 }
 
-/// Cuts an arena between parameters into pieces of at least [`LEAST_PIECE`] numbers, all but the last
-/// of whole fours.
-fn pieces(parameters: &Parameters, arena: ArenaId) -> Vec<Range<usize>> {
-    let length = parameters.length(arena);
+/// Parameters that end at `ends`, and where each begins if all begin at whole fours.
+fn spread(ends: impl Iterator<Item = usize>) -> Vec<(Range<usize>, usize)> {
+    let (mut start, mut place) = (0, 0);
+    let each = |end: usize| {
+        let found = (start..end, place);
+        place = (place + end - start).next_multiple_of(4);
+        start = end;
+        found
+    };
+    ends.map(each).collect()
+}
+
+/// Cuts a spread arena between parameters into pieces of at least [`LEAST_PIECE`] numbers.
+fn pieces(spread: &[(Range<usize>, usize)], length: usize) -> Vec<Range<usize>> {
     let (mut pieces, mut start) = (Vec::new(), 0);
-    for end in parameters.ends(arena) {
-        if end.is_multiple_of(4) && end - start >= LEAST_PIECE && length - end >= LEAST_PIECE {
-            pieces.push(start..end);
-            start = end;
+    for &(_, place) in spread {
+        if place - start >= LEAST_PIECE && length - place >= LEAST_PIECE {
+            pieces.push(start..place);
+            start = place;
         }
     }
     pieces.push(start..length);
@@ -265,17 +306,27 @@ mod tests {
     use crate::engine::Initial;
 
     #[test]
-    fn pieces_cover_an_arena_once_between_parameters_and_begin_at_whole_fours() {
+    fn parameters_stand_apart_at_whole_fours_and_pieces_cover_them_once() {
         let mut parameters = Parameters::default();
         let arena = parameters.arena("net");
-        for (rows, columns) in [(37, 512), (1, 512), (512, 512), (1, 513), (512, 512), (1, 512)] {
-            parameters.add(arena, "w", (rows, columns), Initial::Constant(0.0));
+        let shapes = [(37, 512), (1, 512), (512, 512), (1, 513), (512, 512), (1, 511)];
+        let all = shapes.map(|shape| parameters.add(arena, "w", shape, Initial::Constant(0.0)));
+        let mut places = Places::default();
+        let arena = ArenaPlaces::new(&mut places, &parameters, arena);
+        let numbers: Vec<f32> = (0..all.iter().map(|one| one.rows * one.columns).sum::<usize>())
+            .map(|number| number as f32 + 1.0)
+            .collect();
+        let standing = arena.scattered(&numbers);
+        assert_eq!(arena.gathered(&standing), numbers);
+        assert_eq!(standing.iter().filter(|number| **number == 0.0).count(), 3, "after the 513");
+        for parameter in &all {
+            let part = arena.part(arena.gradient, parameter).range();
+            let first = part.start - arena.gradient.range().start;
+            assert!(first.is_multiple_of(4), "{first}");
+            let wanted = &numbers[parameter.offset..][..part.len()];
+            assert_eq!(&standing[first..][..part.len()], wanted);
         }
-        let small = parameters.arena("small");
-        parameters.add(small, "w", (3, 3), Initial::Constant(0.0));
-        let cut = pieces(&parameters, arena);
         let first = 37 * 512 + 512 + 512 * 512;
-        assert_eq!(cut, [0..first, first..parameters.length(arena)]);
-        assert_eq!(pieces(&parameters, small).first(), Some(&(0..9)));
+        assert_eq!(arena.pieces, [0..first, first..standing.len()]);
     }
 }
