@@ -78,7 +78,8 @@ impl Kernels for Pairwise {
 
     fn backward(&self, queue: &mut Queue<'_>) {
         let gradient = queue.output_gradient();
-        let how = (self.inverse as f32, Finish::None, true);
+        // As exact as the gradients of layers, which they become part of.
+        let how = (self.inverse as f32, Finish::None, false);
         if let Some(target) = queue.input_target(0) {
             let shape = Product { m: self.rows, k: self.columns, n: self.width };
             let sides = (Factor::Plain(gradient), Factor::Plain(queue.input(1)));
