@@ -39,5 +39,5 @@ extern "C" __global__ void backup_backward(const float* gradient, const float* s
                                            int keep, int count, long long stride) {
     float along = *own(gradient, stride);
     slopes = own(slopes, stride);
-    fill(own(target, stride), count, keep, [&](int at) { return along * slopes[at]; });
+    fill(own(target, stride), count, blockIdx.x, keep, [&](int at) { return along * slopes[at]; });
 }

@@ -16,11 +16,11 @@ extern "C" __global__ void excess_forward(const float* distance, const float* ta
 extern "C" __global__ void excess_backward(const float* distance, const float* target,
                                            const float* gradient, float* out, int keep, int size,
                                            long long stride) {
-    distance = own(distance, stride) + blockIdx.y * size;
-    target = own(target, stride) + blockIdx.y * size;
+    distance = own(distance, stride) + blockIdx.x * size;
+    target = own(target, stride) + blockIdx.x * size;
     float share = *own(gradient, stride) / (float)size;
-    fill(own(out, stride) + blockIdx.y * size, size, keep, [&](int at) {
-        if (at != blockIdx.y) return 0.0f;
+    fill(own(out, stride) + blockIdx.x * size, size, blockIdx.y, keep, [&](int at) {
+        if (at != blockIdx.x) return 0.0f;
         float gap = distance[at] - target[at], held = gap > 0.0f ? gap : 0.0f;
         return share * (held + held);
     });

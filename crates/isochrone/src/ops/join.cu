@@ -1,34 +1,62 @@
-// Up to four matrices side by side, into columns `first` and on of rows of `total` numbers.
+// Up to four matrices side by side, into columns `first` and on of rows of `total` numbers. 2^lanes threads
+// have a row, and each of them every 2^lanes-th column.
 
-__device__ __forceinline__ int join_find(int column, const int* widths, int* inside) {
-    int which = 0;
-    while (column >= widths[which]) column -= widths[which++];
-    *inside = column;
-    return which;
+template <class T>
+struct Joined {
+    T* matrix;
+    int width, keep;
+};
+
+// Goes on to the next matrix if the column lies beyond this one.
+template <class T>
+__device__ __forceinline__ void join_next(Joined<T>& found, int& column, bool& beyond,
+                                          const Joined<T>& next) {
+    beyond = beyond && column >= found.width;
+    if (beyond) column -= found.width, found = next;
 }
+
+// The matrix that a column falls in; leaves the column within it.
+template <class T>
+__device__ __forceinline__ Joined<T> join_find(int& column, const Joined<T>& a, const Joined<T>& b,
+                                               const Joined<T>& c, const Joined<T>& d) {
+    Joined<T> found = a;
+    bool beyond = true;
+    join_next(found, column, beyond, b);
+    join_next(found, column, beyond, c);
+    join_next(found, column, beyond, d);
+    return found;
+}
+
+__device__ __forceinline__ int join_row(int lanes) { return first_index() >> lanes; }
 
 extern "C" __global__ void join_forward(const float* a, const float* b, const float* c,
                                         const float* d, int wa, int wb, int wc, int wd,
-                                        float* out, int rows, int total, int first,
+                                        float* out, int rows, int total, int first, int lanes,
                                         long long stride) {
-    int widths[4] = {wa, wb, wc, wd}, width = wa + wb + wc + wd;
-    const float* inputs[4] = {own(a, stride), own(b, stride), own(c, stride), own(d, stride)};
-    int at = first_index();
-    if (at >= rows * width) return;
-    int row = at / width, inside, which = join_find(at % width, widths, &inside);
-    own(out, stride)[row * total + first + at % width] = inputs[which][row * widths[which] + inside];
+    long long row = join_row(lanes);
+    if (row >= rows) return;
+    out = own(out, stride) + row * total + first;
+    a = own(a, stride), b = own(b, stride), c = own(c, stride), d = own(d, stride);
+#pragma unroll 4
+    for (int at = threadIdx.x & (1 << lanes) - 1; at < wa + wb + wc + wd; at += 1 << lanes) {
+        int column = at;
+        auto found = join_find<const float>(column, {a, wa}, {b, wb}, {c, wc}, {d, wd});
+        out[at] = found.matrix[row * found.width + column];
+    }
 }
 
 extern "C" __global__ void join_backward(float* a, float* b, float* c, float* d, int wa, int wb,
                                          int wc, int wd, int ka, int kb, int kc, int kd,
                                          const float* gradient, int rows, int total, int first,
-                                         long long stride) {
-    int widths[4] = {wa, wb, wc, wd}, keeps[4] = {ka, kb, kc, kd}, width = wa + wb + wc + wd;
-    float* targets[4] = {own(a, stride), own(b, stride), own(c, stride), own(d, stride)};
-    int at = first_index();
-    if (at >= rows * width) return;
-    int row = at / width, inside, which = join_find(at % width, widths, &inside);
-    if (targets[which])
-        put(targets[which] + row * widths[which] + inside,
-            own(gradient, stride)[row * total + first + at % width], keeps[which]);
+                                         int lanes, long long stride) {
+    long long row = join_row(lanes);
+    if (row >= rows) return;
+    gradient = own(gradient, stride) + row * total + first;
+    a = own(a, stride), b = own(b, stride), c = own(c, stride), d = own(d, stride);
+#pragma unroll 4
+    for (int at = threadIdx.x & (1 << lanes) - 1; at < wa + wb + wc + wd; at += 1 << lanes) {
+        int column = at;
+        auto found = join_find<float>(column, {a, wa, ka}, {b, wb, kb}, {c, wc, kc}, {d, wd, kd});
+        if (found.matrix) put(found.matrix + row * found.width + column, gradient[at], found.keep);
+    }
 }

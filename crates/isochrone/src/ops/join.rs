@@ -78,6 +78,13 @@ impl Join {
     }
 }
 
+/// The logarithm to base two of how many threads have a row of so many columns: one column each where there
+/// are few, four where there are many.
+fn lanes(columns: usize) -> usize {
+    let quarter = columns.div_ceil(4).next_power_of_two().clamp(32, 256);
+    columns.next_power_of_two().min(quarter).ilog2() as usize
+}
+
 impl Kernels for Join {
     fn source(&self) -> &'static str {
         include_str!("join.cu")
@@ -91,9 +98,9 @@ impl Kernels for Join {
             let mut arguments: Vec<Argument> = (0..JOINED).map(input).collect();
             arguments.extend(widths.map(Argument::size));
             arguments.push(Argument::Write(queue.output()));
-            arguments.extend([rows, total, first].map(Argument::size));
-            let grid = Grid::over(rows * widths.iter().sum::<usize>());
-            queue.launch("join_forward", grid, &arguments);
+            let lanes = lanes(widths.iter().sum());
+            arguments.extend([rows, total, first, lanes].map(Argument::size));
+            queue.launch("join_forward", Grid::over(rows << lanes), &arguments);
         }
     }
 
@@ -107,9 +114,9 @@ impl Kernels for Join {
             arguments.extend(widths.map(Argument::size));
             arguments.extend(targets.map(Argument::keep));
             arguments.push(Argument::Read(queue.output_gradient()));
-            arguments.extend([rows, total, first].map(Argument::size));
-            let grid = Grid::over(rows * widths.iter().sum::<usize>());
-            queue.launch("join_backward", grid, &arguments);
+            let lanes = lanes(widths.iter().sum());
+            arguments.extend([rows, total, first, lanes].map(Argument::size));
+            queue.launch("join_backward", Grid::over(rows << lanes), &arguments);
         }
     }
 }
@@ -129,7 +136,14 @@ impl<T: Scalar> Program<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::lanes;
     use crate::ops::differences::Bench;
+
+    #[test]
+    fn few_columns_have_a_thread_each_and_many_share_one() {
+        assert_eq!([1, 2, 3, 4, 32, 33].map(lanes), [0, 1, 2, 2, 5, 5]);
+        assert_eq!([128, 129, 258, 513, 10_000].map(lanes), [5, 6, 7, 8, 8]);
+    }
 
     #[test]
     fn joining_passes_gradients_to_both_sides() {

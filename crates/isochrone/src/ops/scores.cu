@@ -3,8 +3,8 @@
 extern "C" __global__ void scores_forward(const float* distance, const float* potential, float* out,
                                           int columns, float inverse, long long stride) {
     const float* c = own(potential, stride);
-    distance = own(distance, stride) + blockIdx.y * columns;
-    fill(own(out, stride) + blockIdx.y * columns, columns, 0, [&](int at) {
+    distance = own(distance, stride) + blockIdx.x * columns;
+    fill(own(out, stride) + blockIdx.x * columns, columns, blockIdx.y, 0, [&](int at) {
         return (c ? c[at] - distance[at] : -distance[at]) * inverse;
     });
 }
@@ -12,7 +12,7 @@ extern "C" __global__ void scores_forward(const float* distance, const float* po
 extern "C" __global__ void scores_distance(const float* gradient, float* target, int keep, int count,
                                            float inverse, long long stride) {
     gradient = own(gradient, stride);
-    fill(own(target, stride), count, keep, [&](int at) { return -gradient[at] * inverse; });
+    fill(own(target, stride), count, blockIdx.x, keep, [&](int at) { return -gradient[at] * inverse; });
 }
 
 // Eight columns per block, thirty-two rows at once.

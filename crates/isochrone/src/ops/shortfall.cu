@@ -25,11 +25,11 @@ extern "C" __global__ void shortfall_forward(const float* distance, const float*
 extern "C" __global__ void shortfall_backward(const float* distance, const float* target,
                                               const float* gradient, float* out, int keep, int size,
                                               float pairs, long long stride) {
-    distance = own(distance, stride) + blockIdx.y * size;
-    target = own(target, stride) + blockIdx.y * size;
+    distance = own(distance, stride) + blockIdx.x * size;
+    target = own(target, stride) + blockIdx.x * size;
     float share = *own(gradient, stride) / pairs;
-    fill(own(out, stride) + blockIdx.y * size, size, keep, [&](int at) {
+    fill(own(out, stride) + blockIdx.x * size, size, blockIdx.y, keep, [&](int at) {
         float gap = target[at] - distance[at], held = gap > 0.0f ? gap : 0.0f;
-        return at == blockIdx.y ? 0.0f : -share * (held + held);
+        return at == blockIdx.x ? 0.0f : -share * (held + held);
     });
 }

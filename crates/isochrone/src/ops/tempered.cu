@@ -4,14 +4,14 @@ extern "C" __global__ void tempered_forward(const float* in, const float* logari
                                             int count, long long stride) {
     float scale = exponential(-*own(logarithm, stride));
     in = own(in, stride);
-    fill(own(out, stride), count, 0, [&](int at) { return scale * in[at]; });
+    fill(own(out, stride), count, blockIdx.x, 0, [&](int at) { return scale * in[at]; });
 }
 
 extern "C" __global__ void tempered_backward(const float* gradient, const float* logarithm,
                                              float* target, int keep, int count, long long stride) {
     float scale = exponential(-*own(logarithm, stride));
     gradient = own(gradient, stride);
-    fill(own(target, stride), count, keep, [&](int at) { return scale * gradient[at]; });
+    fill(own(target, stride), count, blockIdx.x, keep, [&](int at) { return scale * gradient[at]; });
 }
 
 extern "C" __global__ void tempered_temperature(const float* out, const float* gradient, float* parts,

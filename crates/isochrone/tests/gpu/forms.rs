@@ -156,6 +156,7 @@ pub fn by_row() -> Vec<Case> {
     let mut all = vec![
         case("clip", &[3], &[], |p, x, _| p.clip(x[0])),
         case("join", &[3, 4, 1], &[], |p, x, _| p.join(&[x[1], x[0], x[2], x[1], x[0]])),
+        case("wide join", &[200, 70, 3], &[], |p, x, _| p.join(&[x[2], x[0], x[1]])),
         case("gaussian", &[3], &[], |p, x, _| {
             let action = p.column(Column::Action(Layout::START));
             p.gaussian(x[0], action, 0.7)

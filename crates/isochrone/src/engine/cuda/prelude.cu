@@ -15,11 +15,11 @@ __device__ __forceinline__ void put(float* target, float value, int keep) {
     *target = keep ? *target + value : value;
 }
 
-// Puts `count` numbers, four per thread and a block's width apart. `value` reads what all four follow from
-// before the first is written, so that many reads are under way at once.
+// Puts `count` numbers, of which a block has a portion and a thread four, a block's width apart. `value`
+// reads what all four follow from before the first is written, so that many reads are under way at once.
 template <class Value>
-__device__ __forceinline__ void fill(float* target, int count, int keep, Value value) {
-    int first = 4 * blockIdx.x * blockDim.x + threadIdx.x;
+__device__ __forceinline__ void fill(float* target, int count, int portion, int keep, Value value) {
+    int first = 4 * portion * blockDim.x + threadIdx.x;
     float found[4];
 #pragma unroll
     for (int k = 0; k < 4; k++) {

@@ -21,21 +21,23 @@ pub struct Grid {
 }
 
 impl Grid {
+    /// Threads of a block that shares numbers out evenly.
+    const THREADS: usize = 256;
+
     /// As many threads as there are numbers.
     pub fn over(numbers: usize) -> Self {
-        const THREADS: usize = 256;
-        Self::blocks(numbers.div_ceil(THREADS), 1, THREADS)
+        Self::blocks(numbers.div_ceil(Self::THREADS), 1, Self::THREADS)
     }
 
     /// A thread for every four of so many numbers.
     pub fn fours(numbers: usize) -> Self {
-        Self::lines(1, numbers)
+        let (x, y) = Self::lines(1, numbers).blocks;
+        Self::blocks(x * y, 1, Self::THREADS)
     }
 
-    /// A thread for every four numbers of a line; a block along y for every line.
+    /// A thread for every four numbers of a line: lines along x, portions of them along y.
     pub fn lines(lines: usize, numbers: usize) -> Self {
-        const THREADS: usize = 256;
-        Self::blocks(numbers.div_ceil(4 * THREADS), lines, THREADS)
+        Self::blocks(lines, numbers.div_ceil(4 * Self::THREADS), Self::THREADS)
     }
 
     /// One block of `threads` threads.
