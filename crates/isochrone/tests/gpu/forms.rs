@@ -58,6 +58,10 @@ pub fn pairwise() -> Vec<Case> {
             p.info_nce(logits, directions)
         }));
     }
+    all.push(case("tempered", &[4, 4], &[(1, 1)], |p, x, w| {
+        let products = p.inner_products(x[0], x[1], 1.0);
+        p.tempered(products, w[0])
+    }));
     all.push(case("scores", &[4, 4, 1], &[], |p, x, _| {
         let products = p.inner_products(x[0], x[1], 1.0);
         p.scores(Some(x[2]), products, 0.7)
