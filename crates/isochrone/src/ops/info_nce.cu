@@ -92,15 +92,20 @@ extern "C" __global__ void info_nce_backward(const float* logits, const float* k
     float upstream = *own(gradient, stride) / (float)size;
     float top = columns ? kept[2 * size + column] : 0.0f;
     float scale = columns ? 1.0f / kept[3 * size + column] : 0.0f;
+    long long corner = (long long)first * size + column;
+    float f[8];
+    // All are read before the first is written.
+#pragma unroll
+    for (int inside = 0; inside < 8; inside++)
+        f[inside] = first + inside < size ? logits[corner + inside * size] : 0.0f;
 #pragma unroll
     for (int inside = 0; inside < 8; inside++) {
         int row = first + inside;
         if (row >= size) return;
-        long long at = (long long)row * size + column;
-        float f = logits[at], match = row == column ? 1.0f : 0.0f, sum = 0.0f;
-        if (columns) sum += exponential(f - top) * scale - match;
-        if (rows) sum += exponential(f - tops[inside]) * scales[inside] - match;
-        put(target + at, upstream * sum, keep);
+        float match = row == column ? 1.0f : 0.0f, sum = 0.0f;
+        if (columns) sum += exponential(f[inside] - top) * scale - match;
+        if (rows) sum += exponential(f[inside] - tops[inside]) * scales[inside] - match;
+        put(target + corner + inside * size, upstream * sum, keep);
     }
 }
 
@@ -123,9 +128,9 @@ extern "C" __global__ void info_nce_binary_forward(const float* logits, float* o
 extern "C" __global__ void info_nce_binary_backward(const float* logits, const float* gradient,
                                                     float* target, int keep, int size,
                                                     long long stride) {
-    int at = first_index();
-    if (at >= size * size) return;
     float upstream = *own(gradient, stride) / ((float)size * (float)size);
-    float match = at / size == at % size ? 1.0f : 0.0f;
-    put(own(target, stride) + at, upstream * (sigmoid(own(logits, stride)[at]) - match), keep);
+    logits = own(logits, stride) + blockIdx.x * size;
+    fill(own(target, stride) + blockIdx.x * size, size, blockIdx.y, keep, [&](int at) {
+        return upstream * (sigmoid(logits[at]) - (at == blockIdx.x ? 1.0f : 0.0f));
+    });
 }

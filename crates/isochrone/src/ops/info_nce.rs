@@ -145,7 +145,7 @@ impl Kernels for InfoNce {
         let mut arguments = vec![Argument::Read(queue.input(0))];
         if self.directions == Directions::Binary {
             arguments.extend(shared);
-            queue.launch("info_nce_binary_backward", Grid::over(size * size), &arguments);
+            queue.launch("info_nce_binary_backward", Grid::lines(size, size), &arguments);
             return;
         }
         arguments.push(Argument::Read(queue.kept(0)));
