@@ -1,6 +1,8 @@
 //! Checks of all kernels that need no GPU: they compile, and every launch fits its kernel.
 
-use crate::data::sampler::{Column, Layout, Offsets, Rows, Waypoints};
+use crate::data::sampler::{Batch, Column, Layout, Offsets, Rows, Sampler, Waypoints};
+use crate::data::{Dataset, Normalization, Scaling};
+use crate::engine::cuda::emulation::gaps;
 use crate::engine::cuda::listing::{ListedLaunch, listing, sources};
 use crate::engine::cuda::{OWN_SOURCES, compile_here};
 use crate::engine::{
@@ -12,6 +14,7 @@ use crate::ops::{
     Extremum, Fit, Iqe, Linear, Mrn, Multiplier, Norm, PqeLh, Push, Scale, Standardize, Targets,
     Term, WideNorm,
 };
+use crate::random::{Purpose, Stream};
 
 pub(crate) const BATCH: usize = 24;
 pub(crate) const STATE: usize = 5;
@@ -41,7 +44,7 @@ impl Bench {
         let mut one = |rows: usize, columns: usize| {
             parameters.add(arena, "free", (rows, columns), Initial::Uniform(1.0))
         };
-        let widths = [[1, 3, 4, 6, 8, 16, 24, 40]; 9].concat();
+        let widths = [[1, 3, 4, 6, 8, 16, 24, 40, 64, 80]; 9].concat();
         let layer = |&width: &usize| {
             (width, [one(STATE, width), one(1, width), one(1, width), one(1, width)])
         };
@@ -243,6 +246,83 @@ fn signatures(source: &str) -> Vec<(String, String)> {
         (name.trim().to_owned(), arguments)
     });
     kernels.collect()
+}
+
+/// A batch of `program` from random walks.
+fn drawn(program: &Program<f32>) -> Batch {
+    let mut draws = Stream::new(1, Purpose(900)).draws(0, 0);
+    let mut states = vec![0.0f32; 500 * STATE];
+    for at in 0..states.len() {
+        let before = if (at / STATE).is_multiple_of(50) { 0.0 } else { states[at - STATE] };
+        states[at] = before + 0.1 * draws.normal() as f32;
+    }
+    let actions = (0..500 * 3).map(|_| draws.between(-1.0, 1.0) as f32).collect();
+    let data = Dataset::new(states, STATE, Some((actions, 3)), &[50; 10]).unwrap();
+    let normalization = Normalization::fit(&data, Scaling::Standard).unwrap();
+    let sampler = Sampler::new(&data, &normalization, program.layout().clone(), 0.9);
+    let mut batch = sampler.batch(program.batch_size());
+    sampler.fill(&mut batch, 3, 7).unwrap();
+    batch
+}
+
+/// Checks that the kernels of `program` give what the CPU does, as so many replicas, to so much of the
+/// largest number.
+fn agree(program: &dyn Fn() -> Program<f32>, replicas: usize, most: f64) {
+    let Some(gaps) = gaps(program, &drawn(&program()), replicas) else { return };
+    let wrong: Vec<_> = gaps.iter().filter(|(_, gap)| *gap > most).collect();
+    assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), gaps.len());
+}
+
+#[test]
+fn every_kernel_gives_the_value_and_the_gradient_of_the_cpu() {
+    agree(&Bench::everything, 2, 1e-5);
+}
+
+#[test]
+fn kernels_for_many_pairs_give_the_values_and_the_gradients_of_the_cpu() {
+    let mrn = || {
+        let mut bench = Bench::new(450);
+        for (components, maxima, squares) in [(2, 16, 16), (1, 20, 20), (1, 70, 10)] {
+            let (from, to) = bench.pair(components * (maxima + squares));
+            let pairs = bench.program.mrn(Mrn { components, maxima, squares }, from, to);
+            bench.use_up(pairs);
+        }
+        bench.end()
+    };
+    let heads = || {
+        let mut bench = Bench::new(257);
+        bench.heads();
+        bench.end()
+    };
+    // Sums over so many pairs round more.
+    agree(&mrn, 2, 1e-4);
+    agree(&heads, 1, 1e-4);
+}
+
+#[test]
+fn kernels_of_wide_layers_and_many_replicas_give_the_values_and_the_gradients_of_the_cpu() {
+    let program = |widths: &[usize]| {
+        let mut parameters = Parameters::default();
+        let arena = parameters.arena("wide");
+        let mut layer = |pair: &[usize]| {
+            [pair[0], 1, 1, 1]
+                .map(|rows| parameters.add(arena, "wide", (rows, pair[1]), Initial::Uniform(0.3)))
+        };
+        let layers: Vec<[Parameter; 4]> = widths.windows(2).map(&mut layer).collect();
+        let mut program: Program<f32> = Program::new(parameters, BATCH, STATE, 3);
+        let mut value = program.column(Column::State(Layout::START));
+        for (layer, outputs) in layers.iter().zip(&widths[1..]) {
+            let (inputs, activation, norm) = (value.columns, Activation::Gelu, Norm::Layer);
+            let shape = Linear { inputs, outputs: *outputs, activation, norm };
+            value = program.linear(shape, value, layer);
+        }
+        let loss = program.mean(value, Scale::Spread);
+        let window = Window { from: 0, until: 10 };
+        program.descend("wide", loss, &[(arena, Adam::default())], window);
+        program
+    };
+    agree(&|| program(&[STATE, 64, 200, 70]), 16, 1e-5);
+    agree(&|| program(&[STATE, 300, 39, 700]), 2, 1e-5);
 }
 
 #[test]

@@ -72,9 +72,7 @@ __device__ __forceinline__ u32 mrn_index(const float* x, const float* y, int gro
 // The root of a sum of squares and its inverse; 0 below the smallest normal number, where the GPU's own
 // instruction would want a scale.
 __device__ __forceinline__ float2 mrn_norm(float sum) {
-    float inverse;
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(sum));
-    inverse = sum >= 1.17549435e-38f ? inverse : 0.0f;
+    float inverse = sum >= 1.17549435e-38f ? inverse_root(sum) : 0.0f;
     float norm = sum * inverse;
     return make_float2(fmaf(0.5f * inverse, fmaf(-norm, norm, sum), norm), inverse);
 }

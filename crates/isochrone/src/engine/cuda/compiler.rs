@@ -14,7 +14,7 @@ use crate::cache;
 use crate::error::{Error, Result};
 
 /// What every kernel may use.
-const PRELUDE: &str = include_str!("prelude.cu");
+const PRELUDE: &str = concat!(include_str!("prelude.cu"), "\n", include_str!("instructions.cu"));
 
 /// Kernels ready to be loaded.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! The executor for NVIDIA GPUs, built without a toolkit and loaded only where there is one.
 //!
 //! Kernels stand beside the operations they belong to and are compiled by NVRTC when first used;
-//! products go through cuBLASLt or, where they are small, tiles of our own; a whole update is one CUDA graph. All replicas (seeds) of a run
-//! are computed by the same launches: the grid's z is the replica, products are strided batches.
+//! products go through cuBLASLt or, where they are small, tiles of our own; a whole update is one CUDA
+//! graph. All replicas (seeds) of a run are computed by the same launches: the grid's z is the replica,
+//! products are strided batches.
 //! No sum depends on which thread comes first, so two runs give the same bits.
 #![allow(unsafe_code)]
 
@@ -10,6 +11,8 @@ mod arrangement;
 mod compiler;
 mod dissection;
 mod driver;
+#[cfg(test)]
+pub(crate) mod emulation;
 mod executor;
 mod graph;
 mod layout;

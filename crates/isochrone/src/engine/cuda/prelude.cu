@@ -101,29 +101,3 @@ __device__ __forceinline__ bool last_block(u32* counter, u32 blocks) {
     __threadfence();
     return last;
 }
-
-// Copies four floats to shared memory in the background, or as many of them as `count` says and zeros
-// for the rest; all at once where `wide` says that addresses are aligned and never one to three asked for.
-__device__ __forceinline__ void copy_ahead(float* shared, const float* from, int count, bool wide) {
-    u32 place = (u32)__cvta_generic_to_shared(shared);
-    if (wide) {
-        int bytes = count > 0 ? 16 : 0;
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from),
-                     "r"(bytes));
-        return;
-    }
-#pragma unroll
-    for (int at = 0; at < 4; at++) {
-        int bytes = at < count ? 4 : 0;
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(place + 4 * at),
-                     "l"(bytes ? from + at : from), "r"(bytes));
-    }
-}
-
-__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;"); }
-
-// Waits until at most NEWER of the groups committed last are still under way.
-template <int NEWER>
-__device__ __forceinline__ void copy_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(NEWER) : "memory");
-}

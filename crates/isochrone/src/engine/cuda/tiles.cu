@@ -2,16 +2,6 @@
 // small tile of the result. Several warps share the sum over k and are added in order. The tensor cores
 // leave out the last bits of factors that TF32 has not.
 
-// c += a b for 16 x 8 x 8 numbers, in the order of registers that the tensor cores ask for.
-__device__ __forceinline__ void product_step(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
-          "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
-}
-
 // A tile of LINES x LENGTH numbers that moves through a matrix along k: along its lines where ALONG, else
 // from line to line. THREADS threads copy four numbers each, again and again, to shared memory in the
 // background; what lies beyond the matrix becomes zero.
