@@ -3,7 +3,7 @@
 use crate::data::sampler::{Batch, Column, Layout, Offsets, Rows, Sampler, Waypoints};
 use crate::data::{Dataset, Normalization, Scaling};
 use crate::engine::cuda::emulation::gaps;
-use crate::engine::cuda::listing::{ListedLaunch, listing, sources};
+use crate::engine::cuda::listing::{ListedLaunch, declared, listing, sources};
 use crate::engine::cuda::{OWN_SOURCES, compile_here};
 use crate::engine::{
     Adam, ArenaId, Argument, Initial, Parameter, Parameters, Program, Value, Window,
@@ -238,14 +238,8 @@ fn signatures(source: &str) -> Vec<(String, String)> {
         _ if argument.contains("long long") => 's',
         _ => 'i',
     };
-    let kernels = source.split("extern \"C\" __global__ void").skip(1).map(|text| {
-        let bounded = text.trim_start().strip_prefix("__launch_bounds__(");
-        let text = bounded.map_or(text, |rest| rest.split_once(')').unwrap().1);
-        let (name, rest) = text.split_once('(').unwrap();
-        let arguments = rest.split_once(')').unwrap().0.split(',').map(kind).collect();
-        (name.trim().to_owned(), arguments)
-    });
-    kernels.collect()
+    let kernels = declared(source);
+    kernels.map(|(name, all)| (name.to_owned(), all.split(',').map(kind).collect())).collect()
 }
 
 /// A batch of `program` from random walks.

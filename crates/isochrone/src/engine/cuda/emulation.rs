@@ -5,14 +5,10 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::layout::DeviceLayout;
-use super::listing::sources;
-use super::memory::Places;
-use super::optimizer::OptimizerPlaces;
-use super::tiles::{self, Rules};
+use super::listing::{Listing, declared, sources};
+use super::tiles;
 use crate::data::sampler::Batch;
-use crate::engine::launches::{Argument, Buffer, Factor, Finish, Launch, Precision, Work};
-use crate::engine::plan::UpdatePlan;
+use crate::engine::launches::{Argument, Buffer, Factor, Finish, Launch, Work};
 use crate::engine::{ArenaId, Executor, Program, Threads, Value};
 
 /// The largest distance of two lists over the largest number of the first, or over `least`.
@@ -21,15 +17,6 @@ fn apart(expected: &[f32], found: &[f32], least: f64) -> f64 {
     let gap = |(x, y): (&f32, &f32)| f64::from((x - y).abs());
     let gaps = expected.iter().zip(found).map(gap);
     gaps.map(|gap| if gap.is_nan() { f64::INFINITY } else { gap }).fold(0.0, f64::max) / top
-}
-
-/// The names of a source's kernels.
-fn names(source: &str) -> impl Iterator<Item = &str> {
-    source.split("extern \"C\" __global__ void").skip(1).map(|text| {
-        let bounded = text.trim_start().strip_prefix("__launch_bounds__(");
-        let text = bounded.map_or(text, |rest| rest.split_once(')').unwrap().1);
-        text.split_once('(').unwrap().0.trim()
-    })
 }
 
 /// Builds the kernels of `program`; none where there is no C++ compiler.
@@ -43,7 +30,7 @@ fn build(program: &Program<f32>, folder: &std::path::Path) -> Option<PathBuf> {
     text = text.replace("extern __align__(16) float product_room[];", "");
     text += "static void launch_named(const char* name, Three blocks, unsigned threads,\n\
              const Argument* arguments) {\n";
-    for name in all.iter().flat_map(|source| names(source)) {
+    for (name, _) in all.iter().flat_map(|source| declared(source)) {
         let _ = writeln!(
             text,
             "if (!strcmp(name, \"{name}\")) return launch({name}, blocks, threads, arguments);"
@@ -124,15 +111,8 @@ pub(crate) fn gaps(
     let program = program();
     let folder = tempfile::tempdir().unwrap();
     let built = build(&program, folder.path())?;
-    let mut places = Places::default();
-    let optimizer = OptimizerPlaces::new(&mut places, &program);
-    let layout = DeviceLayout::new(&mut places, &program, replicas).unwrap();
-    let (plan, mut launches) = (UpdatePlan::new(&program, 0, |_| false), Vec::new());
-    layout.forward(&program, &optimizer.arenas, &plan, &mut launches).unwrap();
-    for pass in 0..program.passes.len() {
-        layout.backward(&program, &optimizer.arenas, (&plan, pass), &mut launches).unwrap();
-    }
-    tiles::replace(&mut launches, &Rules { precision: Precision::Tf32, replicas });
+    let Listing { places, optimizer, layout, plan, launches } =
+        Listing::new(&program, replicas).unwrap();
     let stride = places.stride();
     let mut memory = vec![0.0f32; stride * replicas];
     for (replica, memory) in memory.chunks_exact_mut(stride).enumerate() {

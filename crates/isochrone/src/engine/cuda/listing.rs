@@ -13,23 +13,50 @@ use crate::error::Result;
 /// A kernel's name, grid and arguments.
 pub(crate) type ListedLaunch = (&'static str, Grid, Vec<Argument>);
 
+/// One forward and the backward of every pass at the first step.
+pub(super) struct Listing {
+    pub places: Places,
+    pub optimizer: OptimizerPlaces,
+    pub layout: DeviceLayout,
+    pub plan: UpdatePlan,
+    pub launches: Vec<Launch>,
+}
+
+impl Listing {
+    /// Of `program`, which runs `replicas` times side by side.
+    pub fn new(program: &Program<f32>, replicas: usize) -> Result<Self> {
+        let mut places = Places::default();
+        let optimizer = OptimizerPlaces::new(&mut places, program);
+        let layout = DeviceLayout::new(&mut places, program, replicas)?;
+        let (plan, mut launches) = (UpdatePlan::new(program, 0, |_| false), Vec::new());
+        layout.forward(program, &optimizer.arenas, &plan, &mut launches)?;
+        for pass in 0..program.passes.len() {
+            layout.backward(program, &optimizer.arenas, (&plan, pass), &mut launches)?;
+        }
+        tiles::replace(&mut launches, &Rules { precision: Precision::Tf32, replicas });
+        Ok(Self { places, optimizer, layout, plan, launches })
+    }
+}
+
 /// The kernels that one forward and the backward of every pass launch at the first step, small
 /// products among them.
 pub(crate) fn listing(program: &Program<f32>) -> Result<Vec<ListedLaunch>> {
-    let mut places = Places::default();
-    let optimizer = OptimizerPlaces::new(&mut places, program);
-    let layout = DeviceLayout::new(&mut places, program, 1)?;
-    let (plan, mut launches) = (UpdatePlan::new(program, 0, |_| false), Vec::new());
-    layout.forward(program, &optimizer.arenas, &plan, &mut launches)?;
-    for pass in 0..program.passes.len() {
-        layout.backward(program, &optimizer.arenas, (&plan, pass), &mut launches)?;
-    }
-    tiles::replace(&mut launches, &Rules { precision: Precision::Tf32, replicas: 1 });
+    let launches = Listing::new(program, 1)?.launches;
     let kernel = |launch: Launch| match launch.work {
         Work::Kernel { name, grid, arguments } => Some((name, grid, arguments)),
         Work::Product(_) => None,
     };
     Ok(launches.into_iter().filter_map(kernel).collect())
+}
+
+/// The kernels that a source declares: name and arguments.
+pub(crate) fn declared(source: &str) -> impl Iterator<Item = (&str, &str)> {
+    source.split("extern \"C\" __global__ void").skip(1).map(|text| {
+        let bounded = text.trim_start().strip_prefix("__launch_bounds__(");
+        let text = bounded.map_or(text, |rest| rest.split_once(')').unwrap().1);
+        let (name, rest) = text.split_once('(').unwrap();
+        (name.trim(), rest.split_once(')').unwrap().0)
+    })
 }
 
 /// The CUDA sources of a program's operations.
