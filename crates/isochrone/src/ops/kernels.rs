@@ -1,4 +1,5 @@
-//! Checks of all kernels that need no GPU: they compile, and every launch fits its kernel.
+//! Checks of all kernels that need no GPU: they compile, every launch fits its kernel, and what they compute
+//! is what the CPU does.
 
 use crate::data::sampler::{Batch, Column, Layout, Offsets, Rows, Sampler, Waypoints};
 use crate::data::{Dataset, Normalization, Scaling};
@@ -8,7 +9,6 @@ use crate::engine::cuda::{OWN_SOURCES, compile_here};
 use crate::engine::{
     Adam, ArenaId, Argument, Initial, Parameter, Parameters, Program, Value, Window,
 };
-use crate::error::Result;
 use crate::ops::{
     Activation, AdvantageWeights, Backup, Bootstrap, DeepNorm, DifferenceHead, Directions,
     Extremum, Fit, Iqe, Linear, Mrn, Multiplier, Norm, PqeLh, Push, Scale, Standardize, Targets,
@@ -228,6 +228,27 @@ impl Bench {
     }
 }
 
+/// Layers with norms, from states to the last of these widths.
+fn layered(widths: &[usize]) -> Program<f32> {
+    let mut parameters = Parameters::default();
+    let arena = parameters.arena("wide");
+    let layer = |pair: &[usize]| {
+        [pair[0], 1, 1, 1]
+            .map(|rows| parameters.add(arena, "wide", (rows, pair[1]), Initial::Uniform(0.3)))
+    };
+    let layers: Vec<[Parameter; 4]> = widths.windows(2).map(layer).collect();
+    let mut program: Program<f32> = Program::new(parameters, BATCH, STATE, 3);
+    let mut value = program.column(Column::State(Layout::START));
+    for (layer, &outputs) in layers.iter().zip(&widths[1..]) {
+        let (inputs, activation, norm) = (value.columns, Activation::Gelu, Norm::Layer);
+        value = program.linear(Linear { inputs, outputs, activation, norm }, value, layer);
+    }
+    let loss = program.mean(value, Scale::Spread);
+    let window = Window { from: 0, until: 10 };
+    program.descend("wide", loss, &[(arena, Adam::default())], window);
+    program
+}
+
 /// The kernels of a source: name, and of every argument the letter of its kind.
 fn signatures(source: &str) -> Vec<(String, String)> {
     let kind = |argument: &str| match argument {
@@ -295,28 +316,8 @@ fn kernels_for_many_pairs_give_the_values_and_the_gradients_of_the_cpu() {
 
 #[test]
 fn kernels_of_wide_layers_and_many_replicas_give_the_values_and_the_gradients_of_the_cpu() {
-    let program = |widths: &[usize]| {
-        let mut parameters = Parameters::default();
-        let arena = parameters.arena("wide");
-        let mut layer = |pair: &[usize]| {
-            [pair[0], 1, 1, 1]
-                .map(|rows| parameters.add(arena, "wide", (rows, pair[1]), Initial::Uniform(0.3)))
-        };
-        let layers: Vec<[Parameter; 4]> = widths.windows(2).map(&mut layer).collect();
-        let mut program: Program<f32> = Program::new(parameters, BATCH, STATE, 3);
-        let mut value = program.column(Column::State(Layout::START));
-        for (layer, outputs) in layers.iter().zip(&widths[1..]) {
-            let (inputs, activation, norm) = (value.columns, Activation::Gelu, Norm::Layer);
-            let shape = Linear { inputs, outputs: *outputs, activation, norm };
-            value = program.linear(shape, value, layer);
-        }
-        let loss = program.mean(value, Scale::Spread);
-        let window = Window { from: 0, until: 10 };
-        program.descend("wide", loss, &[(arena, Adam::default())], window);
-        program
-    };
-    agree(&|| program(&[STATE, 64, 200, 70]), 16, 1e-5);
-    agree(&|| program(&[STATE, 300, 39, 700]), 2, 1e-5);
+    agree(&|| layered(&[STATE, 64, 200, 70]), 16, 1e-5);
+    agree(&|| layered(&[STATE, 300, 39, 700]), 2, 1e-5);
 }
 
 #[test]
@@ -412,28 +413,10 @@ fn distances_that_no_gradient_goes_back_through_keep_nothing() {
     assert_eq!(kept, [0, 1]);
 }
 
-/// The launches of one layer with a norm, so many units wide.
-fn normalized(width: usize) -> Result<Vec<ListedLaunch>> {
-    let mut parameters = Parameters::default();
-    let arena = parameters.arena("wide");
-    let rows = [STATE, 1, 1, 1];
-    let layer =
-        rows.map(|rows| parameters.add(arena, "wide", (rows, width), Initial::Uniform(1.0)));
-    let mut program: Program<f32> = Program::new(parameters, BATCH, STATE, 3);
-    let state = program.column(Column::State(Layout::START));
-    let (activation, norm) = (Activation::Gelu, Norm::Layer);
-    let shape = Linear { inputs: STATE, outputs: width, activation, norm };
-    let value = program.linear(shape, state, &layer);
-    let loss = program.mean(value, Scale::Spread);
-    let window = Window { from: 0, until: 10 };
-    program.descend("wide", loss, &[(arena, Adam::default())], window);
-    listing(&program)
-}
-
 #[test]
 fn a_norm_has_threads_for_every_number_of_its_rows_and_wider_ones_are_refused() {
     for width in [1, 39, 256, 257, 512, 513, 1024, 8192] {
-        let launches = normalized(width).unwrap();
+        let launches = listing(&layered(&[STATE, width])).unwrap();
         let of = |name: &str| launches.iter().find(|launch| launch.0 == name).unwrap();
         // Eight or sixteen numbers a thread; the lanes of a row are the third number after the buffers.
         let (held, [forward, backward]) = if width <= 256 {
@@ -457,6 +440,6 @@ fn a_norm_has_threads_for_every_number_of_its_rows_and_wider_ones_are_refused() 
         assert_eq!(backward.1.blocks.0, BATCH.div_ceil(16), "{width}");
         assert_eq!(of("linear_norm_totals").1.blocks, (width.div_ceil(32), 3), "{width}");
     }
-    let text = normalized(8193).unwrap_err().to_string();
+    let text = listing(&layered(&[STATE, 8193])).unwrap_err().to_string();
     assert!(text.contains("`linear`") && text.contains("--device cpu"), "{text}");
 }

@@ -3,13 +3,12 @@
 
 #define MRN_NONE 0xffffffffu
 
-// The running maximum of A x B pairs over some coordinates, and the group of four it was found in. The
-// bits of floats that are not negative compare as integers, and negative ones lie below them.
-template <int A, int B, int TX, int CHUNK>
-__device__ __forceinline__ void mrn_maximum(const float* x_rows, const float* y_rows, int group,
-                                            float (&best)[A][B], int (&groups)[A][B]) {
+// Goes over the coordinates of A x B pairs by fours, UNROLL fours at once: `visit` is told the pair, the
+// first coordinate and the four differences.
+template <int A, int B, int TX, int CHUNK, int UNROLL, class Visit>
+__device__ __forceinline__ void mrn_fours(const float* x_rows, const float* y_rows, Visit visit) {
     constexpr int PITCH = CHUNK + 4;
-#pragma unroll
+#pragma unroll UNROLL
     for (int m = 0; m < CHUNK; m += 4) {
         float4 x[A];
 #pragma unroll
@@ -18,42 +17,38 @@ __device__ __forceinline__ void mrn_maximum(const float* x_rows, const float* y_
         for (int b = 0; b < B; b++) {
             float4 y = *(const float4*)(y_rows + TX * b * PITCH + m);
 #pragma unroll
-            for (int a = 0; a < A; a++) {
-                int before = __float_as_int(best[a][b]);
-                int first = __vimax3_s32(before, __float_as_int(x[a].x - y.x),
-                                         __float_as_int(x[a].y - y.y));
-                int now = __vimax3_s32(first, __float_as_int(x[a].z - y.z),
-                                       __float_as_int(x[a].w - y.w));
-                groups[a][b] = now != before ? group + m / 4 : groups[a][b];
-                best[a][b] = __int_as_float(now);
-            }
+            for (int a = 0; a < A; a++)
+                visit(a, b, m, x[a].x - y.x, x[a].y - y.y, x[a].z - y.z, x[a].w - y.w);
         }
     }
+}
+
+// The running maximum of A x B pairs over some coordinates, and the group of four it was found in. The
+// bits of floats that are not negative compare as integers, and negative ones lie below them.
+template <int A, int B, int TX, int CHUNK>
+__device__ __forceinline__ void mrn_maximum(const float* x_rows, const float* y_rows, int group,
+                                            float (&best)[A][B], int (&groups)[A][B]) {
+    auto visit = [&](int a, int b, int m, float p, float q, float r, float s) {
+        int before = __float_as_int(best[a][b]);
+        int first = __vimax3_s32(before, __float_as_int(p), __float_as_int(q));
+        int now = __vimax3_s32(first, __float_as_int(r), __float_as_int(s));
+        groups[a][b] = now != before ? group + m / 4 : groups[a][b];
+        best[a][b] = __int_as_float(now);
+    };
+    mrn_fours<A, B, TX, CHUNK, CHUNK / 4>(x_rows, y_rows, visit);
 }
 
 // The sums of squares of A x B pairs over some coordinates.
 template <int A, int B, int TX, int CHUNK>
 __device__ __forceinline__ void mrn_squares(const float* x_rows, const float* y_rows,
                                             float (&sums)[A][B]) {
-    constexpr int PITCH = CHUNK + 4;
-#pragma unroll 2
-    for (int m = 0; m < CHUNK; m += 4) {
-        float4 x[A];
-#pragma unroll
-        for (int a = 0; a < A; a++) x[a] = *(const float4*)(x_rows + 8 * a * PITCH + m);
-#pragma unroll
-        for (int b = 0; b < B; b++) {
-            float4 y = *(const float4*)(y_rows + TX * b * PITCH + m);
-#pragma unroll
-            for (int a = 0; a < A; a++) {
-                float p = x[a].x - y.x, q = x[a].y - y.y, r = x[a].z - y.z, s = x[a].w - y.w;
-                sums[a][b] = fmaf(p, p, sums[a][b]);
-                sums[a][b] = fmaf(q, q, sums[a][b]);
-                sums[a][b] = fmaf(r, r, sums[a][b]);
-                sums[a][b] = fmaf(s, s, sums[a][b]);
-            }
-        }
-    }
+    auto visit = [&](int a, int b, int, float p, float q, float r, float s) {
+        sums[a][b] = fmaf(p, p, sums[a][b]);
+        sums[a][b] = fmaf(q, q, sums[a][b]);
+        sums[a][b] = fmaf(r, r, sums[a][b]);
+        sums[a][b] = fmaf(s, s, sums[a][b]);
+    };
+    mrn_fours<A, B, TX, CHUNK, 2>(x_rows, y_rows, visit);
 }
 
 // The first coordinate of a group of four whose difference is the maximum.

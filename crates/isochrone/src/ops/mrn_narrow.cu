@@ -12,28 +12,17 @@ __device__ __forceinline__ long long mrn_words(int columns) { return (columns + 
 template <int A>
 __device__ __forceinline__ void mrn_places(const float* x_rows, const float* y_rows, float (&best)[A][4],
                                            int (&places)[A][4]) {
-    constexpr int PITCH = MRN_HALF + 4;
-#pragma unroll
-    for (int m = 0; m < MRN_HALF; m += 4) {
-        float4 x[A];
-#pragma unroll
-        for (int a = 0; a < A; a++) x[a] = *(const float4*)(x_rows + 8 * a * PITCH + m);
-#pragma unroll
-        for (int b = 0; b < 4; b++) {
-            float4 y = *(const float4*)(y_rows + 16 * b * PITCH + m);
-#pragma unroll
-            for (int a = 0; a < A; a++) {
-                int p = __float_as_int(x[a].x - y.x), q = __float_as_int(x[a].y - y.y);
-                int r = __float_as_int(x[a].z - y.z), s = __float_as_int(x[a].w - y.w);
-                int before = __float_as_int(best[a][b]);
-                int early = __vimax3_s32(before, p, q), now = __vimax3_s32(early, r, s);
-                bool late = now != early;
-                int place = (late ? m + 2 : m) + ((late ? r : p) != now);
-                places[a][b] = now != before ? place : places[a][b];
-                best[a][b] = __int_as_float(now);
-            }
-        }
-    }
+    auto visit = [&](int a, int b, int m, float first, float second, float third, float fourth) {
+        int p = __float_as_int(first), q = __float_as_int(second);
+        int r = __float_as_int(third), s = __float_as_int(fourth);
+        int before = __float_as_int(best[a][b]);
+        int early = __vimax3_s32(before, p, q), now = __vimax3_s32(early, r, s);
+        bool late = now != early;
+        int place = (late ? m + 2 : m) + ((late ? r : p) != now);
+        places[a][b] = now != before ? place : places[a][b];
+        best[a][b] = __int_as_float(now);
+    };
+    mrn_fours<A, 4, 16, MRN_HALF, MRN_HALF / 4>(x_rows, y_rows, visit);
 }
 
 // One block: 8A x 64 pairs, A x 4 of them a thread; the next component comes through shared memory while

@@ -1,5 +1,5 @@
 // Kernels on a CPU, for tests: the threads of a block take turns, from one barrier to the next. Stands
-// before the kernels and in place of `instructions.cu`; `run` comes after them.
+// before the kernels and in place of `instructions.cu`; `launch_named`, which knows them all, comes after.
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,12 +10,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <string>
 #include <utility>
 #include <vector>
 
 using std::max;
-using std::min;
 
 #define __global__
 #define __device__

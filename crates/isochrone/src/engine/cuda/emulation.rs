@@ -9,7 +9,7 @@ use super::listing::{Listing, declared, sources};
 use super::tiles;
 use crate::data::sampler::Batch;
 use crate::engine::launches::{Argument, Buffer, Factor, Finish, Launch, Work};
-use crate::engine::{ArenaId, Executor, Program, Threads, Value};
+use crate::engine::{ArenaId, Executor, Program, Threads};
 
 /// The largest distance of two lists over the largest number of the first, or over `least`.
 fn apart(expected: &[f32], found: &[f32], least: f64) -> f64 {
@@ -30,8 +30,9 @@ fn build(program: &Program<f32>, folder: &Path) -> Option<PathBuf> {
     all.sort_unstable();
     all.dedup();
     let mut text = [include_str!("emulation.h"), include_str!("prelude.cu")].concat();
-    all.iter().for_each(|source| text += &source.replace("extern __shared__", "extern"));
-    text = text.replace("extern __align__(16) float product_room[];", "");
+    // The room of tiles is as large as a launch asks for; here it stands ready.
+    let room = "extern __shared__ __align__(16) float product_room[];";
+    all.iter().for_each(|source| text += &source.replace(room, ""));
     text += "static void launch_named(const char* name, Three blocks, unsigned threads,\n\
              const Argument* arguments) {\n";
     for (name, _) in all.iter().flat_map(|source| declared(source)) {
@@ -158,19 +159,16 @@ pub(crate) fn gaps(
     let mut found = Vec::new();
     for &node in &plan.forward {
         let (name, output) = (program.nodes[node].operation.name(), program.nodes[node].output);
-        let value = |value: Value| apart(cpu.value(value), read(layout.values[value.id]), 1e-20);
-        found.push((format!("value of {name} {node}"), value(output)));
+        let gap = apart(cpu.value(output), read(layout.values[output.id]), 1e-20);
+        found.push((format!("value of {name} {node}"), gap));
     }
     for (at, places) in optimizer.arenas.iter().enumerate() {
         let arena = ArenaId(at);
-        let gradient = places.gathered(read(places.gradient));
-        let largest = apart(&vec![0.0; gradient.len()], cpu.gradient(arena), 1.0);
-        let expected = program.parameters.views(arena, cpu.gradient(arena));
-        for ((_, parameter, expected), (_, _, found_here)) in
-            expected.zip(program.parameters.views(arena, &gradient))
-        {
+        let (expected, gradient) = (cpu.gradient(arena), places.gathered(read(places.gradient)));
+        let largest = expected.iter().fold(0.0, |top, x| f64::max(top, x.abs().into()));
+        for (_, parameter, expected) in program.parameters.views(arena, expected) {
             let name = format!("gradient of {}", parameter.offset);
-            found.push((name, apart(expected, found_here, 1e-6 * largest)));
+            found.push((name, apart(expected, parameter.of(&gradient), 1e-6 * largest)));
         }
     }
     Some(found)

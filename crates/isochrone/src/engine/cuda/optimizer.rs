@@ -328,5 +328,9 @@ mod tests {
         }
         let first = 37 * 512 + 512 + 512 * 512;
         assert_eq!(arena.pieces, [0..first, first..standing.len()]);
+        let small = parameters.arena("small");
+        parameters.add(small, "w", (3, 3), Initial::Constant(0.0));
+        let small = ArenaPlaces::new(&mut places, &parameters, small);
+        assert_eq!(small.pieces.first(), Some(&(0..9)));
     }
 }

@@ -16,7 +16,7 @@ pub(super) const SOURCE: &str = include_str!("tiles.cu");
 
 /// How a product is cut: the kernel, the rows and columns of a tile, and the bytes of shared memory that a
 /// block works in.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 struct Tiling {
     kernel: &'static str,
     side: usize,

@@ -31,8 +31,7 @@ impl Grid {
 
     /// A thread for every four of so many numbers.
     pub fn fours(numbers: usize) -> Self {
-        let (x, y) = Self::lines(1, numbers).blocks;
-        Self::blocks(x * y, 1, Self::THREADS)
+        Self::blocks(numbers.div_ceil(4 * Self::THREADS), 1, Self::THREADS)
     }
 
     /// A thread for every four numbers of a line: lines along x, portions of them along y.
