@@ -180,120 +180,221 @@ extern "C" __global__ void __launch_bounds__(128)
     }
 }
 
-// The norm's half: a block for 64 items of one side and a component. Each warp takes a share of the
-// other side, a thread two items; the sums of warps are added in order. By the start and by the end
-// alike the sum is of W (own - other).
-template <bool START>
-__device__ __forceinline__ void mrn_narrow_norms(const float* from, const float* to,
-                                                 const float* gradient, float* target, int keep,
-                                                 int rows, int columns, int components, int maxima,
-                                                 int squares, bool wide, bool wide_gradient) {
-    constexpr int WARPS = 4, CHUNK = 32, TILE = CHUNK * MRN_HALF, STEP = START ? 4 : 2;
-    __shared__ __align__(16) float room[WARPS][2][TILE];
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, component = blockIdx.y;
+// A number as two that TF32 holds, together to about twice its bits.
+struct Halves {
+    float high, low;
+};
+__device__ __forceinline__ Halves mrn_split(float x) {
+    float high = __int_as_float(__float_as_int(x) & 0xffffe000);
+    return {high, x - high};
+}
+
+// Sums of 16 x 8 weights, `a` and what TF32 leaves of them, times 8 x 8 numbers.
+__device__ __forceinline__ void mrn_product(float (&sums)[4], const float (&high)[4], const float (&low)[4],
+                                            const Halves (&b)[2]) {
+    float b_high[2] = {b[0].high, b[1].high}, b_low[2] = {b[0].low, b[1].low};
+    product_step(sums, low, b_high);
+    product_step(sums, high, b_low);
+    product_step(sums, high, b_high);
+}
+
+// Where the number of a start (0 to 31) and an end (0 to 15) lies, so that neither those who write along a
+// row nor those who read along a column meet in a bank.
+__device__ __forceinline__ int mrn_crossed(int start, int end) {
+    return 16 * start + (end ^ (start & 2) * 4);
+}
+
+// The norm's half of both sides. The gradient of a pair is W (x - y) with W its slope over its norm, so
+// that by the starts it sums up to (sum of W) x - W y, a product of matrices, and likewise by the ends.
+// Norms are of direct differences; the products are of numbers in two halves, less those of a start of
+// the block, so that what is common to all is not added up. A block has 128 starts and a component: 4
+// bands of 32 starts in 2 streams, each of which goes through half of the ends, 32 at a time. What a block
+// finds for an end is left in `parts`.
+#define MRN_BAND 32
+#define MRN_BLOCK 128
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+    mrn_narrow_norms(const float* from, const float* to, const float* gradient, float* starts, int keep,
+                     float* parts, int rows, int columns, int components, int maxima, int squares,
+                     int wide, int wide_gradient, long long stride) {
+    constexpr int PITCH = MRN_HALF + 4, SUM_PITCH = MRN_HALF + 8, STEP = 32;
+    extern __shared__ __align__(16) float launch_room[];
+    float* x_tile = launch_room;
+    float4* x_halves = (float4*)(x_tile + MRN_BLOCK * PITCH);
+    float* y_tiles = (float*)(x_halves + 4 * 4 * 2 * 32);
+    float* crossed = y_tiles + 2 * 2 * STEP * PITCH;
+    float* sums = crossed + 8 * MRN_BAND * 16;
+    from = own(from, stride), to = own(to, stride), gradient = own(gradient, stride);
+    starts = own(starts, stride), parts = own(parts, stride);
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    int band = warp % 4, stream = warp / 4, component = blockIdx.y, first = MRN_BLOCK * blockIdx.x;
     int part = maxima + squares, width = components * part, base = component * part + maxima;
-    int count = START ? rows : columns, others = START ? columns : rows, first = 64 * blockIdx.x + lane;
-    const float *self = (START ? from : to) + base, *other = (START ? to : from) + base;
-    float mine[2][MRN_HALF], sums[2][MRN_HALF] = {};
-#pragma unroll
-    for (int at = 0; at < 2 * MRN_HALF; at++) {
-        int item = first + at / MRN_HALF * 32, m = at % MRN_HALF;
-        bool valid = item < count && m < squares;
-        mine[at / MRN_HALF][m] = valid ? self[(long long)item * width + m] : 0.0f;
-    }
-    int share = (others + WARPS * CHUNK - 1) / (WARPS * CHUNK) * CHUNK;
-    int begin = warp * share, end = begin + share < others ? begin + share : others;
-    auto load = [&](int chunk) {
-        float* tile = room[warp][chunk / CHUNK & 1];
-#pragma unroll
-        for (int k = 0; k < TILE / 128; k++) {
-            int line = lane / 4 + 8 * k, quad = 4 * (lane % 4);
-            int left = chunk + line < end ? squares - quad : 0;
-            copy_ahead(tile + line * MRN_HALF + quad, other + (long long)(chunk + line) * width + quad,
-                       left, wide);
-        }
+    int within = threadIdx.x % 128, line = within / 4, quad = 4 * (within % 4);
+    crossed += warp * MRN_BAND * 16;
+    x_halves += band * 4 * 2 * 32 + lane;
+    y_tiles += stream * 2 * STEP * PITCH;
+
+    int rounds = (columns + 2 * STEP - 1) / (2 * STEP), begin = stream * rounds * STEP;
+    // Of 16 ends the fours 0, 4, 8, 12 and 1, 5, 9, 13 and so on lie together: a thread takes one of each.
+    auto place = [](int end) { return end / 16 * 16 + end % 4 * 4 + end / 4 % 4; };
+    auto load = [&](int round) {
+        int end = begin + round * STEP + line;
+        copy_ahead(y_tiles + (round % 2 * STEP + place(line)) * PITCH + quad,
+                   to + (long long)end * width + base + quad, end < columns ? squares - quad : 0, wide);
         copy_commit();
     };
-    if (begin < end) load(begin);
-    for (int chunk = begin; chunk < end; chunk += CHUNK) {
+#pragma unroll
+    for (int k = 0; k < 4; k += 2) {
+        int start = 32 * (k + stream) + line;
+        copy_ahead(x_tile + start * PITCH + quad, from + (long long)(first + start) * width + base + quad,
+                   first + start < rows ? squares - quad : 0, wide);
+    }
+    load(0);
+    copy_wait<0>();
+    __syncthreads();
+    const float* x_rows = x_tile + (MRN_BAND * band + g) * PITCH;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        int eight = 2 * stream + k / 2, m = 8 * (k % 2) + g;
+        const float* x = x_tile + (MRN_BAND * band + 8 * eight + t) * PITCH + m;
+        Halves one = mrn_split(x[0] - x_tile[m]), other = mrn_split(x[4 * PITCH] - x_tile[m]);
+        x_halves[(2 * eight + k % 2) * 32] = make_float4(one.high, other.high, one.low, other.low);
+    }
+
+    float totals[2][2][4] = {};
+    const float ones[2] = {1.0f, 1.0f};
+    for (int round = 0; round < rounds; round++) {
         copy_wait<0>();
-        __syncwarp();
-        if (chunk + CHUNK < end) load(chunk + CHUNK);
-        const float* tile = room[warp][chunk / CHUNK & 1];
+        __syncthreads();
+        if (round + 1 < rounds) load(round + 1);
 #pragma unroll 1
-        for (int some = 0; some < CHUNK; some += STEP) {
-            int partner = chunk + some;
-            float slopes[2][STEP];
+        for (int some = 0; some < STEP; some += 16) {
+            const float* y_tile = y_tiles + (round % 2 * STEP + some) * PITCH;
+            int end = begin + round * STEP + some + 4 * t;
+            float weights[4][4], squared[4][4] = {};
 #pragma unroll
-            for (int a = 0; a < 2; a++) {
-                int item = first + 32 * a;
-                const float* place = gradient + (START ? (long long)item * columns + partner
-                                                       : (long long)partner * columns + item);
-                if (START && wide_gradient && item < count && partner < end) {
-                    *(float4*)slopes[a] = *(const float4*)place;
-                    continue;
-                }
+            for (int a = 0; a < 4; a++) {
+                int start = first + MRN_BAND * band + g + 8 * a;
+                const float* slopes = gradient + (long long)start * columns + end;
+                if (wide_gradient && start < rows && end < columns)
+                    *(float4*)weights[a] = *(const float4*)slopes;
+                else
 #pragma unroll
-                for (int k = 0; k < STEP; k++) {
-                    bool valid = item < count && partner + k < end;
-                    slopes[a][k] = valid ? place[START ? k : (long long)k * columns] : 0.0f;
-                }
+                    for (int b = 0; b < 4; b++)
+                        weights[a][b] = start < rows && end + b < columns ? slopes[b] : 0.0f;
+            }
+            mrn_squares<4, 4, 4, MRN_HALF>(x_rows, y_tile + t * PITCH, squared);
+#pragma unroll
+            for (int a = 0; a < 4; a++) {
+#pragma unroll
+                for (int b = 0; b < 4; b++) weights[a][b] *= mrn_norm(squared[a][b]).y;
+                *(float4*)(crossed + mrn_crossed(g + 8 * a, 4 * t)) = *(float4*)weights[a];
+            }
+            // By the starts.
+            Halves y[2][2][2];
+#pragma unroll
+            for (int at = 0; at < 8; at++) {
+                int eight = at / 4, n = at / 2 % 2, half = at % 2, m = 8 * n + g;
+                y[eight][n][half] = mrn_split(y_tile[(8 * eight + 4 * half + t) * PITCH + m] - x_tile[m]);
             }
 #pragma unroll
-            for (int k = 0; k < STEP; k++) {
-                float y[MRN_HALF];
+            for (int i = 0; i < 2; i++) {
+                float found[2][4] = {}, all[4] = {};
 #pragma unroll
-                for (int q = 0; q < MRN_HALF; q += 4)
-                    *(float4*)(y + q) = *(const float4*)(tile + (some + k) * MRN_HALF + q);
+                for (int eight = 0; eight < 2; eight++) {
+                    float high[4], low[4];
 #pragma unroll
-                for (int a = 0; a < 2; a++) {
-                    float sum = 0.0f, apart[MRN_HALF];
-#pragma unroll
-                    for (int m = 0; m < MRN_HALF; m++) {
-                        apart[m] = mine[a][m] - y[m];
-                        sum = fmaf(apart[m], apart[m], sum);
+                    for (int at = 0; at < 4; at++) {
+                        Halves weight = mrn_split(weights[2 * i + at % 2][2 * eight + at / 2]);
+                        high[at] = weight.high, low[at] = weight.low;
                     }
-                    float weight = slopes[a][k] * mrn_norm(sum).y;
+                    mrn_product(found[0], high, low, y[eight][0]);
+                    mrn_product(found[1], high, low, y[eight][1]);
+                    product_step(all, low, ones);
+                    product_step(all, high, ones);
+                }
 #pragma unroll
-                    for (int m = 0; m < MRN_HALF; m++) sums[a][m] = fmaf(weight, apart[m], sums[a][m]);
+                for (int at = 0; at < 8; at++) {
+                    int n = at / 4, half = at / 2 % 2, m = 8 * n + 2 * t + at % 2;
+                    float x = x_rows[(16 * i + 8 * half) * PITCH + m] - x_tile[m];
+                    totals[i][n][at % 4] += fmaf(all[2 * half], x, -found[n][at % 4]);
                 }
             }
+            // By the ends.
+            if (!parts) continue;
+            __syncwarp();
+            float found[2][4] = {}, all[4] = {};
+#pragma unroll
+            for (int eight = 0; eight < 4; eight++) {
+                float high[4], low[4];
+#pragma unroll
+                for (int at = 0; at < 4; at++) {
+                    int start = 8 * eight + 4 * (at / 2) + t;
+                    Halves weight = mrn_split(crossed[mrn_crossed(start, g + 8 * (at % 2))]);
+                    high[at] = weight.high, low[at] = weight.low;
+                }
+#pragma unroll
+                for (int n = 0; n < 2; n++) {
+                    float4 x = x_halves[(2 * eight + n) * 32];
+                    Halves both[2] = {{x.x, x.z}, {x.y, x.w}};
+                    mrn_product(found[n], high, low, both);
+                }
+                product_step(all, low, ones);
+                product_step(all, high, ones);
+            }
+#pragma unroll
+            for (int at = 0; at < 4; at++) {
+                int n = at / 2, half = at % 2, m = 8 * n + 2 * t, its = g + 8 * half;
+                float2 y = *(const float2*)(y_tile + place(its) * PITCH + m);
+                float2 c = *(const float2*)(x_tile + m);
+                *(float2*)(sums + (warp * STEP + some + its) * SUM_PITCH + m) =
+                    make_float2(fmaf(all[2 * half], y.x - c.x, -found[n][2 * half]),
+                                fmaf(all[2 * half], y.y - c.y, -found[n][2 * half + 1]));
+            }
+            __syncwarp();
         }
+        if (!parts) continue;
+        __syncthreads();
+        int end = begin + round * STEP + line;
+        if (end >= columns) continue;
+        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            float4 more = *(float4*)(sums + ((4 * stream + k) * STEP + line) * SUM_PITCH + quad);
+            sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
+        }
+        long long item = ((long long)blockIdx.x * components + component) * columns + end;
+        *(float4*)(parts + MRN_HALF * item + quad) = sum;
     }
+    if (!starts) return;
     __syncthreads();
-    float *parts = room[0][0] + lane, mean = 1.0f / (float)components;
-    static_assert((WARPS - 1) * 32 * 32 <= WARPS * 2 * TILE, "room for the sums of a block");
-    if (warp)
+    float mean = 1.0f / (float)components;
+    if (stream)
 #pragma unroll
-        for (int at = 0; at < 32; at++)
-            parts[((warp - 1) * 32 + at) * 32] = sums[at / MRN_HALF][at % MRN_HALF];
+        for (int at = 0; at < 16; at++)
+            sums[(16 * band + at) * 32 + lane] = totals[at / 8][at / 4 % 2][at % 4];
     __syncthreads();
-    if (warp) return;
+    if (stream) return;
 #pragma unroll
-    for (int at = 0; at < 32; at++) {
-        float sum = sums[at / MRN_HALF][at % MRN_HALF];
-#pragma unroll
-        for (int next = 0; next < WARPS - 1; next++) sum += parts[(next * 32 + at) * 32];
-        int item = first + at / MRN_HALF * 32, m = at % MRN_HALF;
-        if (item < count && m < squares)
-            put(target + (long long)item * width + base + m, sum * mean, keep);
+    for (int at = 0; at < 16; at++) {
+        float sum = totals[at / 8][at / 4 % 2][at % 4] + sums[(16 * band + at) * 32 + lane];
+        int item = first + MRN_BAND * band + 16 * (at / 8) + 8 * (at / 2 % 2) + g;
+        int m = 8 * (at / 4 % 2) + 2 * t + at % 2;
+        if (item < rows && m < squares)
+            put(starts + (long long)item * width + base + m, sum * mean, keep);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128, 4)
-    mrn_narrow_start_norms(const float* from, const float* to, const float* gradient, float* target,
-                           int keep, int rows, int columns, int components, int maxima, int squares,
-                           int wide, int wide_gradient, long long stride) {
-    mrn_narrow_norms<true>(own(from, stride), own(to, stride), own(gradient, stride),
-                           own(target, stride), keep, rows, columns, components, maxima, squares, wide,
-                           wide_gradient);
-}
-
-extern "C" __global__ void __launch_bounds__(128, 4)
-    mrn_narrow_end_norms(const float* from, const float* to, const float* gradient, float* target,
-                         int keep, int rows, int columns, int components, int maxima, int squares,
-                         int wide, int wide_gradient, long long stride) {
-    mrn_narrow_norms<false>(own(from, stride), own(to, stride), own(gradient, stride),
-                            own(target, stride), keep, rows, columns, components, maxima, squares, wide,
-                            wide_gradient);
+// Adds up what all blocks left for the ends.
+extern "C" __global__ void mrn_narrow_ends(const float* parts, float* target, int keep, int blocks,
+                                           int columns, int components, int maxima, int squares,
+                                           long long stride) {
+    int at = first_index(), m = at % MRN_HALF, item = at / MRN_HALF, count = components * columns;
+    if (item >= count || m >= squares) return;
+    parts = own(parts, stride) + at;
+    float sum = 0.0f;
+    for (int k = 0; k < blocks; k++) sum += parts[(long long)k * count * MRN_HALF];
+    int component = item / columns, end = item % columns, part = maxima + squares;
+    put(own(target, stride) + ((long long)end * components + component) * part + maxima + m,
+        sum * (1.0f / (float)components), keep);
 }

@@ -29,13 +29,13 @@ impl<T: Scalar> Operation<T> for Tempered {
     fn backward(&self, mut run: Backward<'_, T>) {
         let gradient = std::mem::take(&mut run.output_gradient);
         let scale = (T::ZERO - run.parameter(0)[0]).exp();
-        let mut along = T::ZERO;
-        gradient.iter().zip(run.output).for_each(|(&g, &y)| along += g * y);
+        // So many terms leave little of single precision.
+        let along: f64 = gradient.iter().zip(run.output).map(|(g, y)| g.wide() * y.wide()).sum();
         if let Some(target) = run.input_gradient(0) {
             target.iter_mut().zip(&*gradient).for_each(|(t, &g)| *t += scale * g);
         }
         if let Some(target) = run.parameter_gradient(0) {
-            target[0] -= along;
+            target[0] -= T::of(along);
         }
     }
 }

@@ -201,7 +201,7 @@ static void copy_commit() {}
 template <int NEWER>
 static void copy_wait() {}
 
-alignas(16) static float product_room[58 << 10];
+alignas(16) static float launch_room[58 << 10];
 
 union Argument {
     void* pointer;

@@ -54,7 +54,7 @@ __device__ __forceinline__ void product(const Asked& asked) {
     constexpr int LEFT_SIZE = (LEFT_ACROSS ? BK : BM) * LEFT_PITCH;
     constexpr int STAGE = LEFT_SIZE + (RIGHT_ACROSS ? BN : BK) * RIGHT_PITCH;
     constexpr int OUT_PITCH = BN + 8, OUTS = BM * BN / THREADS;
-    extern __shared__ __align__(16) float product_room[];
+    extern __shared__ __align__(16) float launch_room[];
     int first_row = blockIdx.y * BM, first_column = blockIdx.x * BN;
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     int tile = warp % TILES, share = warp / TILES;
@@ -69,7 +69,7 @@ __device__ __forceinline__ void product(const Asked& asked) {
                       ? Right(asked.right, first_column, asked.n, 0, asked.k, asked.wide_right)
                       : Right(asked.right, 0, asked.k, first_column, asked.n, asked.wide_right);
     float sums[2][4][4] = {};
-    auto room = [&](int stage) { return product_room + stage % STAGES * STAGE; };
+    auto room = [&](int stage) { return launch_room + stage % STAGES * STAGE; };
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; stage++) {
         if (stage < stages) {
@@ -126,7 +126,7 @@ __device__ __forceinline__ void product(const Asked& asked) {
     }
     copy_wait<0>();
     __syncthreads();
-    float* mine = product_room + share * BM * OUT_PITCH;
+    float* mine = launch_room + share * BM * OUT_PITCH;
 #pragma unroll
     for (int i = 0; i < 2; i++)
 #pragma unroll
@@ -143,9 +143,9 @@ __device__ __forceinline__ void product(const Asked& asked) {
         int at = threadIdx.x + THREADS * out, inside = at / BN * OUT_PITCH + at % BN;
         int row = first_row + at / BN, column = first_column + at % BN;
         if (row >= asked.m || column >= asked.n) continue;
-        float sum = product_room[inside];
+        float sum = launch_room[inside];
 #pragma unroll
-        for (int other = 1; other < SPLIT; other++) sum += product_room[other * BM * OUT_PITCH + inside];
+        for (int other = 1; other < SPLIT; other++) sum += launch_room[other * BM * OUT_PITCH + inside];
         float* place = asked.out + (long long)row * asked.n + column;
         sum = sum * asked.scale + biases[out];
         if (asked.keep) sum += *place;

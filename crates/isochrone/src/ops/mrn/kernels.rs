@@ -17,6 +17,9 @@ const MANY_PAIRS: usize = 400_000;
 const THREADS: usize = 128;
 /// The most coordinates of a short half of a component: kernels hold them in registers.
 const HALF: usize = 16;
+/// Starts of a block that finds short norms' gradients by both sides, and its bytes of shared memory.
+const SHORT_STARTS: usize = 128;
+const SHORT_ROOM: usize = 4 * (2 * SHORT_STARTS * (HALF + 4) + 4096 + 4096 + 8 * 32 * (HALF + 8));
 /// Coordinates of the maximum that are few, so that more threads of a block can add to sums of their own.
 const FEW_MAXIMA: usize = 64;
 
@@ -42,30 +45,55 @@ impl Pairwise {
         aligned && maxima.is_multiple_of(4) && squares.is_multiple_of(4)
     }
 
-    /// Queues the norm's half of the gradient by the starts (0) or the ends (1).
-    fn norms(&self, queue: &mut Queue<'_>, at: usize, target: Target) {
+    /// Queues the norm's half of the gradient by both sides, where halves are short.
+    fn short_norms(&self, queue: &mut Queue<'_>) {
+        let (starts, ends) = (queue.input_target(0), queue.input_target(1));
+        if starts.is_none() && ends.is_none() {
+            return;
+        }
         let gradient = queue.output_gradient();
+        let (parts, blocks) = (queue.kept(1), self.rows.div_ceil(SHORT_STARTS));
+        let components = self.shape.components;
+        let part = |target: Target| Argument::Part(target.buffer, 2);
         let mut arguments = vec![
             Argument::Read(queue.input(0)),
             Argument::Read(queue.input(1)),
             Argument::Read(gradient),
+            starts.map_or(Argument::Absent, part),
+            Argument::keep(starts),
+            ends.map_or(Argument::Absent, |_| Argument::Write(parts)),
+            Argument::size(self.rows),
+            Argument::size(self.columns),
         ];
-        if !self.has_short_halves() {
-            arguments.push(Argument::Read(queue.kept(0)));
+        arguments.extend(self.shape.arguments());
+        let wide_gradient = self.columns.is_multiple_of(4) && gradient.is_aligned();
+        arguments.extend([self.wide(queue), wide_gradient].map(|wide| Argument::Int(wide.into())));
+        let grid = Grid::blocks(blocks, components, 256).with_shared(SHORT_ROOM);
+        queue.launch("mrn_narrow_norms", grid, &arguments);
+        if let Some(target) = ends {
+            let mut arguments =
+                vec![Argument::Read(parts), part(target), Argument::keep(Some(target))];
+            arguments.extend([blocks, self.columns].map(Argument::size));
+            arguments.extend(self.shape.arguments());
+            let grid = Grid::over(self.columns * components * HALF);
+            queue.launch("mrn_narrow_ends", grid, &arguments);
         }
-        arguments.extend([
+    }
+
+    /// Queues the norm's half of the gradient by the starts (0) or the ends (1).
+    fn norms(&self, queue: &mut Queue<'_>, at: usize, target: Target) {
+        let mut arguments = vec![
+            Argument::Read(queue.input(0)),
+            Argument::Read(queue.input(1)),
+            Argument::Read(queue.output_gradient()),
+            Argument::Read(queue.kept(0)),
             Argument::Part(target.buffer, 2),
             Argument::keep(Some(target)),
             Argument::size(self.rows),
             Argument::size(self.columns),
-        ]);
+        ];
         arguments.extend(self.shape.arguments());
-        let (names, (items, coordinates, threads)) = if self.has_short_halves() {
-            let wide_gradient = self.columns.is_multiple_of(4) && gradient.is_aligned();
-            arguments
-                .extend([self.wide(queue), wide_gradient].map(|wide| Argument::Int(wide.into())));
-            (["mrn_narrow_start_norms", "mrn_narrow_end_norms"], (64, HALF, 128))
-        } else if self.many(queue) {
+        let (names, (items, coordinates, threads)) = if self.many(queue) {
             (["mrn_start_norms_large", "mrn_end_norms_large"], (64, 64, 256))
         } else {
             (["mrn_start_norms_small", "mrn_end_norms_small"], (16, 32, 512))
@@ -114,13 +142,18 @@ impl Kernels for Pairwise {
         SOURCE
     }
 
-    /// The inverse of a norm and an index for every pair and component, or a byte, four columns in a
-    /// word.
+    /// The inverse of a norm and an index for every pair and component; or a byte, four columns in a
+    /// word, and what blocks find for the ends.
     fn kept(&self) -> Vec<usize> {
+        let components = self.shape.components;
         if self.has_short_halves() {
-            return vec![self.rows * self.columns.div_ceil(64) * 16 * self.shape.components];
+            let blocks = self.rows.div_ceil(SHORT_STARTS);
+            return vec![
+                self.rows * self.columns.div_ceil(64) * 16 * components,
+                blocks * self.columns * components * HALF,
+            ];
         }
-        vec![self.rows * self.columns * self.shape.components; 2]
+        vec![self.rows * self.columns * components; 2]
     }
 
     fn forward(&self, queue: &mut Queue<'_>) {
@@ -129,7 +162,8 @@ impl Kernels for Pairwise {
             Argument::Read(queue.input(1)),
             Argument::Write(queue.output()),
         ];
-        arguments.extend((0..<Self as Kernels>::kept(self).len()).map(|at| queue.keeps(at)));
+        arguments
+            .extend((0..if self.has_short_halves() { 1 } else { 2 }).map(|at| queue.keeps(at)));
         arguments.extend([Argument::size(self.rows), Argument::size(self.columns)]);
         arguments.extend(self.shape.arguments());
         arguments.push(Argument::Int(self.wide(queue).into()));
@@ -144,15 +178,19 @@ impl Kernels for Pairwise {
     }
 
     fn backward(&self, queue: &mut Queue<'_>) {
+        let short = self.has_short_halves();
         for at in 0..2 {
             if let Some(target) = queue.input_target(at) {
                 if self.shape.maxima > 0 {
                     self.maxima(queue, at, target);
                 }
-                if self.shape.squares > 0 {
+                if self.shape.squares > 0 && !short {
                     self.norms(queue, at, target);
                 }
             }
+        }
+        if self.shape.squares > 0 && short {
+            self.short_norms(queue);
         }
     }
 }
