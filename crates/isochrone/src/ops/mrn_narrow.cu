@@ -207,9 +207,11 @@ __device__ __forceinline__ int mrn_crossed(int start, int end) {
 // The norm's half of both sides. The gradient of a pair is W (x - y) with W its slope over its norm, so
 // that by the starts it sums up to (sum of W) x - W y, a product of matrices, and likewise by the ends.
 // Norms are of direct differences; the products are of numbers in two halves, less those of a start of
-// the block, so that what is common to all is not added up. A block has 128 starts and a component: 4
-// bands of 32 starts in 2 streams, each of which goes through half of the ends, 32 at a time. What a block
-// finds for an end is left in `parts`.
+// the block, so that what is common to all is not added up. What is close together has a large W and is
+// lost in such sums: a start and the end of the same number, which as a rule belong together, are left
+// out here and added as they are. A block has 128 starts and a component: 4 bands of 32 starts in 2
+// streams, each of which goes through half of the ends, 32 at a time. What a block finds for an end is
+// left in `parts`.
 #define MRN_BAND 32
 #define MRN_BLOCK 128
 
@@ -283,6 +285,11 @@ extern "C" __global__ void __launch_bounds__(256, 2)
                     for (int b = 0; b < 4; b++)
                         weights[a][b] = start < rows && end + b < columns ? slopes[b] : 0.0f;
             }
+            int ahead = end - 4 * t - first - MRN_BAND * band;
+            if (ahead > -16 && ahead < MRN_BAND)
+#pragma unroll
+                for (int at = 0; at < 16; at++)
+                    if (g + 8 * (at / 4) == ahead + 4 * t + at % 4) weights[at / 4][at % 4] = 0.0f;
             mrn_squares<4, 4, 4, MRN_HALF>(x_rows, y_tile + t * PITCH, squared);
 #pragma unroll
             for (int a = 0; a < 4; a++) {
@@ -376,25 +383,47 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     __syncthreads();
     if (stream) return;
 #pragma unroll
-    for (int at = 0; at < 16; at++) {
-        float sum = totals[at / 8][at / 4 % 2][at % 4] + sums[(16 * band + at) * 32 + lane];
-        int item = first + MRN_BAND * band + 16 * (at / 8) + 8 * (at / 2 % 2) + g;
-        int m = 8 * (at / 4 % 2) + 2 * t + at % 2;
-        if (item < rows && m < squares)
-            put(starts + (long long)item * width + base + m, sum * mean, keep);
+    for (int i = 0; i < 4; i++) {
+        int item = first + MRN_BAND * band + 8 * i + g;
+        bool paired = item < rows && item < columns;
+        float apart[4], squared = 0.0f;
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            int m = 8 * (k / 2) + 2 * t + k % 2;
+            float y = paired && m < squares ? to[(long long)item * width + base + m] : 0.0f;
+            apart[k] = paired ? x_rows[8 * i * PITCH + m] - y : 0.0f;
+            squared = fmaf(apart[k], apart[k], squared);
+        }
+        squared += __shfl_xor_sync(~0u, squared, 1);
+        squared += __shfl_xor_sync(~0u, squared, 2);
+        float weight = paired ? gradient[(long long)item * columns + item] * mrn_norm(squared).y : 0.0f;
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            int at = i / 2 * 8 + k / 2 * 4 + i % 2 * 2 + k % 2, m = 8 * (k / 2) + 2 * t + k % 2;
+            float sum = totals[i / 2][k / 2][i % 2 * 2 + k % 2] + sums[(16 * band + at) * 32 + lane];
+            if (item < rows && m < squares)
+                put(starts + (long long)item * width + base + m, fmaf(weight, apart[k], sum) * mean, keep);
+        }
     }
 }
 
-// Adds up what all blocks left for the ends.
-extern "C" __global__ void mrn_narrow_ends(const float* parts, float* target, int keep, int blocks,
+// Adds up what all blocks left for the ends, and what the start of the same number has to say.
+extern "C" __global__ void mrn_narrow_ends(const float* from, const float* to, const float* gradient,
+                                           const float* parts, float* target, int keep, int rows,
                                            int columns, int components, int maxima, int squares,
                                            long long stride) {
     int at = first_index(), m = at % MRN_HALF, item = at / MRN_HALF, count = components * columns;
-    if (item >= count || m >= squares) return;
-    parts = own(parts, stride) + at;
-    float sum = 0.0f;
-    for (int k = 0; k < blocks; k++) sum += parts[(long long)k * count * MRN_HALF];
     int component = item / columns, end = item % columns, part = maxima + squares;
-    put(own(target, stride) + ((long long)end * components + component) * part + maxima + m,
-        sum * (1.0f / (float)components), keep);
+    bool valid = item < count && m < squares, paired = valid && end < rows;
+    long long place = ((long long)end * components + component) * part + maxima + m;
+    float apart = paired ? own(to, stride)[place] - own(from, stride)[place] : 0.0f;
+    float squared = apart * apart;
+    for (int offset = MRN_HALF / 2; offset; offset >>= 1)
+        squared += __shfl_xor_sync(~0u, squared, offset);
+    if (!valid) return;
+    float slope = paired ? own(gradient, stride)[(long long)end * columns + end] : 0.0f, sum = 0.0f;
+    parts = own(parts, stride) + at;
+    for (int first = 0; first < rows; first += MRN_BLOCK, parts += count * MRN_HALF) sum += *parts;
+    put(own(target, stride) + place,
+        fmaf(slope * mrn_norm(squared).y, apart, sum) * (1.0f / (float)components), keep);
 }

@@ -55,8 +55,8 @@ const THREADS: usize = 256;
 /// more of one replica it is so.
 const MOST_BLOCKS: usize = 256;
 const MOST_GRADIENT_BLOCKS: usize = 64;
-/// So many blocks of large tiles fill a GPU.
-const LEAST_LARGE_BLOCKS: usize = 128;
+/// So many blocks of large tiles are as fast alone, and leave more of a GPU to others.
+const LEAST_LARGE_BLOCKS: usize = 64;
 /// Fewer columns leave most of a tile unused.
 const LEAST_COLUMNS: usize = 8;
 
@@ -216,9 +216,9 @@ mod tests {
         };
         assert_eq!([gradient(37, 1), gradient(37, 8)], [Some("tiles_gradient"); 2]);
         assert_eq!([gradient(512, 1), gradient(512, 8)], [None; 2]);
-        // Eight large tiles each: sixteen replicas fill a GPU.
-        assert_eq!(gradient(64, 15), Some("tiles_gradient"));
-        assert_eq!(gradient(64, 16), Some("tiles_gradient_large"));
+        // Eight large tiles each: eight replicas are enough.
+        assert_eq!(gradient(64, 7), Some("tiles_gradient"));
+        assert_eq!(gradient(64, 8), Some("tiles_gradient_large"));
         assert_eq!(gradient(63, 16), Some("tiles_gradient"));
     }
 }

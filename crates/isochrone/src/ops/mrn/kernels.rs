@@ -52,8 +52,7 @@ impl Pairwise {
             return;
         }
         let gradient = queue.output_gradient();
-        let (parts, blocks) = (queue.kept(1), self.rows.div_ceil(SHORT_STARTS));
-        let components = self.shape.components;
+        let (parts, components) = (queue.kept(1), self.shape.components);
         let part = |target: Target| Argument::Part(target.buffer, 2);
         let mut arguments = vec![
             Argument::Read(queue.input(0)),
@@ -68,12 +67,20 @@ impl Pairwise {
         arguments.extend(self.shape.arguments());
         let wide_gradient = self.columns.is_multiple_of(4) && gradient.is_aligned();
         arguments.extend([self.wide(queue), wide_gradient].map(|wide| Argument::Int(wide.into())));
+        let blocks = self.rows.div_ceil(SHORT_STARTS);
         let grid = Grid::blocks(blocks, components, 256).with_shared(SHORT_ROOM);
         queue.launch("mrn_narrow_norms", grid, &arguments);
         if let Some(target) = ends {
-            let mut arguments =
-                vec![Argument::Read(parts), part(target), Argument::keep(Some(target))];
-            arguments.extend([blocks, self.columns].map(Argument::size));
+            let mut arguments = vec![
+                Argument::Read(queue.input(0)),
+                Argument::Read(queue.input(1)),
+                Argument::Read(gradient),
+                Argument::Read(parts),
+                part(target),
+                Argument::keep(Some(target)),
+                Argument::size(self.rows),
+                Argument::size(self.columns),
+            ];
             arguments.extend(self.shape.arguments());
             let grid = Grid::over(self.columns * components * HALF);
             queue.launch("mrn_narrow_ends", grid, &arguments);
