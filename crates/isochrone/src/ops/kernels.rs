@@ -7,7 +7,7 @@ use crate::engine::cuda::emulation::gaps;
 use crate::engine::cuda::listing::{ListedLaunch, declared, listing, sources};
 use crate::engine::cuda::{OWN_SOURCES, compile_here};
 use crate::engine::{
-    Adam, ArenaId, Argument, Initial, Parameter, Parameters, Program, Value, Window,
+    Adam, ArenaId, Argument, Initial, Parameter, Parameters, Precision, Program, Value, Window,
 };
 use crate::ops::{
     Activation, AdvantageWeights, Backup, Bootstrap, DeepNorm, DifferenceHead, Directions,
@@ -60,7 +60,11 @@ impl Bench {
     /// A matrix of `width` columns: a layer over the states of some rows.
     fn free(&mut self, width: usize, rows: Rows, activation: Activation, norm: Norm) -> Value {
         let rows = self.program.rows(rows);
-        let input = self.program.column(Column::State(rows));
+        self.layer(width, Column::State(rows), activation, norm)
+    }
+
+    fn layer(&mut self, width: usize, input: Column, activation: Activation, norm: Norm) -> Value {
+        let input = self.program.column(input);
         let unused = self.layers.iter().position(|layer| layer.0 == width).unwrap();
         let parameters = self.layers.swap_remove(unused).1;
         let shape = Linear { inputs: STATE, outputs: width, activation, norm };
@@ -283,7 +287,12 @@ fn drawn(program: &Program<f32>) -> Batch {
 /// Checks that the kernels of `program` give what the CPU does, as so many replicas, to so much of the
 /// largest number.
 fn agree(program: &dyn Fn() -> Program<f32>, replicas: usize, most: f64) {
-    let Some(gaps) = gaps(program, &drawn(&program()), replicas) else { return };
+    agree_in(Precision::Tf32, program, replicas, most);
+}
+
+fn agree_in(precision: Precision, program: &dyn Fn() -> Program<f32>, replicas: usize, most: f64) {
+    let drawn = drawn(&program());
+    let Some(gaps) = gaps(program, &drawn, (precision, replicas)) else { return };
     let wrong: Vec<_> = gaps.iter().filter(|(_, gap)| *gap > most).collect();
     assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), gaps.len());
 }
@@ -312,6 +321,23 @@ fn kernels_for_many_pairs_give_the_values_and_the_gradients_of_the_cpu() {
     // Sums over so many pairs round more.
     agree(&mrn, 2, 1e-4);
     agree(&heads, 1, 1e-4);
+}
+
+#[test]
+fn short_norms_of_pairs_that_are_close_together_keep_their_precision_on_tensor_cores() {
+    let close = || {
+        let mut bench = Bench::new(200);
+        // Noise, because rows of data are drawn twice and would be close to others as well.
+        let mut noisy = || bench.layer(64, Column::Noise(STATE), Activation::Gelu, Norm::None);
+        let (from, aside) = (noisy(), noisy());
+        let to = bench.program.weighted_sum(&[(1.0, from), (1e-3, aside)]);
+        let pairs = bench.program.mrn(Mrn { components: 2, maxima: 16, squares: 16 }, from, to);
+        let logits = bench.program.scores(None, pairs, 1.0);
+        let loss = bench.program.info_nce(logits, Directions::Symmetric);
+        bench.use_up(loss);
+        bench.end()
+    };
+    agree_in(Precision::Single, &close, 1, 1e-5);
 }
 
 #[test]

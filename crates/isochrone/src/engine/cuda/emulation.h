@@ -172,13 +172,19 @@ static float __fdividef(float a, float b) { return a / b; }
 
 static float inverse_root(float x) { return 1.0f / sqrtf(x); }
 
+// Whether factors lose the bits that TF32 has not, as on tensor cores.
+static bool cut_short;
+static float as_factor(float x) {
+    return cut_short ? same_bits<float>(same_bits<unsigned>(x) & 0xffffe000) : x;
+}
+
 struct Fragments {
     float a[4], b[2];
 };
 static void product_step(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
     Fragments mine;
-    memcpy(mine.a, a, sizeof a);
-    memcpy(mine.b, b, sizeof b);
+    for (int at = 0; at < 4; at++) mine.a[at] = as_factor(a[at]);
+    for (int at = 0; at < 2; at++) mine.b[at] = as_factor(b[at]);
     unsigned lane = current % 32;
     exchange(mine, [&](auto of) {
         for (int at = 0; at < 4; at++)
@@ -299,5 +305,6 @@ static int run(char** files, size_t stride, unsigned replicas) {
 }
 
 int main(int, char** arguments) {
+    cut_short = atoi(arguments[5]);
     return run(arguments + 1, strtoull(arguments[3], nullptr, 10), atoi(arguments[4]));
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::listing::{Listing, declared, sources};
-use super::tiles;
+use super::tiles::{self, Rules};
 use crate::data::sampler::Batch;
-use crate::engine::launches::{Argument, Buffer, Factor, Finish, Launch, Work};
+use crate::engine::launches::{Argument, Buffer, Factor, Finish, Launch, Precision, Work};
 use crate::engine::{ArenaId, Executor, Program, Threads};
 
 /// The largest distance of two lists over the largest number of the first, or over `least`.
@@ -106,11 +106,12 @@ fn list(launches: &[Launch]) -> String {
 
 /// Runs one forward and the backward of every pass on the CPU and by the kernels, the latter as so many
 /// replicas of which the last is compared, and gives for every value and gradient how far they are apart.
-/// `None` where there is no C++ compiler.
+/// In TF32 the products that become tiles are whole; in single precision there are no tiles, and tensor
+/// cores leave out the bits that they do leave out. `None` where there is no C++ compiler.
 pub(crate) fn gaps(
     program: &dyn Fn() -> Program<f32>,
     batch: &Batch,
-    replicas: usize,
+    (precision, replicas): (Precision, usize),
 ) -> Option<Vec<(String, f64)>> {
     const SEED: u64 = 11;
     let mut cpu = Executor::new(program(), Threads::default(), SEED);
@@ -119,7 +120,7 @@ pub(crate) fn gaps(
     let folder = tempfile::tempdir().unwrap();
     let built = build(&program, folder.path())?;
     let Listing { places, optimizer, layout, plan, launches } =
-        Listing::new(&program, replicas).unwrap();
+        Listing::new(&program, &Rules { precision, replicas }).unwrap();
     let stride = places.stride();
     let mut memory = vec![0.0f32; stride * replicas];
     for (replica, memory) in memory.chunks_exact_mut(stride).enumerate() {
@@ -147,7 +148,8 @@ pub(crate) fn gaps(
         .unwrap();
     std::fs::write(&text, list(&launches)).unwrap();
     let mut run = Command::new(built);
-    run.arg(&numbers).arg(&text).arg(stride.to_string()).arg(replicas.to_string());
+    let cut = u8::from(precision == Precision::Single);
+    run.arg(&numbers).arg(&text).args([stride, replicas, cut.into()].map(|x| x.to_string()));
     let output = run.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let bytes = std::fs::read(&numbers).unwrap();

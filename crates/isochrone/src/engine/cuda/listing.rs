@@ -23,17 +23,17 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// Of `program`, which runs `replicas` times side by side.
-    pub fn new(program: &Program<f32>, replicas: usize) -> Result<Self> {
+    /// Of `program` under these rules.
+    pub fn new(program: &Program<f32>, rules: &Rules) -> Result<Self> {
         let mut places = Places::default();
         let optimizer = OptimizerPlaces::new(&mut places, program);
-        let layout = DeviceLayout::new(&mut places, program, replicas)?;
+        let layout = DeviceLayout::new(&mut places, program, rules.replicas)?;
         let (plan, mut launches) = (UpdatePlan::new(program, 0, |_| false), Vec::new());
         layout.forward(program, &optimizer.arenas, &plan, &mut launches)?;
         for pass in 0..program.passes.len() {
             layout.backward(program, &optimizer.arenas, (&plan, pass), &mut launches)?;
         }
-        tiles::replace(&mut launches, &Rules { precision: Precision::Tf32, replicas });
+        tiles::replace(&mut launches, rules);
         Ok(Self { places, optimizer, layout, plan, launches })
     }
 }
@@ -41,7 +41,8 @@ impl Listing {
 /// The kernels that one forward and the backward of every pass launch at the first step, small
 /// products among them.
 pub(crate) fn listing(program: &Program<f32>) -> Result<Vec<ListedLaunch>> {
-    let launches = Listing::new(program, 1)?.launches;
+    let rules = Rules { precision: Precision::Tf32, replicas: 1 };
+    let launches = Listing::new(program, &rules)?.launches;
     let kernel = |launch: Launch| match launch.work {
         Work::Kernel { name, grid, arguments } => Some((name, grid, arguments)),
         Work::Product(_) => None,
