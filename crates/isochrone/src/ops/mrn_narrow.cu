@@ -180,18 +180,18 @@ extern "C" __global__ void __launch_bounds__(128)
     }
 }
 
-// A number as two that TF32 holds, together to about twice its bits.
-struct Halves {
+// A number as the sum of two that TF32 holds, to about twice the bits of one.
+struct Parts {
     float high, low;
 };
-__device__ __forceinline__ Halves mrn_split(float x) {
+__device__ __forceinline__ Parts mrn_split(float x) {
     float high = __int_as_float(__float_as_int(x) & 0xffffe000);
     return {high, x - high};
 }
 
-// Sums of 16 x 8 weights, `a` and what TF32 leaves of them, times 8 x 8 numbers.
+// Adds 16 x 8 weights times 8 x 8 numbers, both in two parts; what two low parts would add is left out.
 __device__ __forceinline__ void mrn_product(float (&sums)[4], const float (&high)[4], const float (&low)[4],
-                                            const Halves (&b)[2]) {
+                                            const Parts (&b)[2]) {
     float b_high[2] = {b[0].high, b[1].high}, b_low[2] = {b[0].low, b[1].low};
     product_step(sums, low, b_high);
     product_step(sums, high, b_low);
@@ -206,7 +206,7 @@ __device__ __forceinline__ int mrn_crossed(int start, int end) {
 
 // The norm's half of both sides. The gradient of a pair is W (x - y) with W its slope over its norm, so
 // that by the starts it sums up to (sum of W) x - W y, a product of matrices, and likewise by the ends.
-// Norms are of direct differences; the products are of numbers in two halves, less those of a start of
+// Norms are of direct differences; the products are of numbers in two parts, less those of a start of
 // the block, so that what is common to all is not added up. What is close together has a large W and is
 // lost in such sums: a start and the end of the same number, which as a rule belong together, are left
 // out here and added as they are. A block has 128 starts and a component: 4 bands of 32 starts in 2
@@ -222,8 +222,8 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     constexpr int PITCH = MRN_HALF + 4, SUM_PITCH = MRN_HALF + 8, STEP = 32;
     extern __shared__ __align__(16) float launch_room[];
     float* x_tile = launch_room;
-    float4* x_halves = (float4*)(x_tile + MRN_BLOCK * PITCH);
-    float* y_tiles = (float*)(x_halves + 4 * 4 * 2 * 32);
+    float4* x_parts = (float4*)(x_tile + MRN_BLOCK * PITCH);
+    float* y_tiles = (float*)(x_parts + 4 * 4 * 2 * 32);
     float* crossed = y_tiles + 2 * 2 * STEP * PITCH;
     float* sums = crossed + 8 * MRN_BAND * 16;
     from = own(from, stride), to = own(to, stride), gradient = own(gradient, stride);
@@ -233,7 +233,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     int part = maxima + squares, width = components * part, base = component * part + maxima;
     int within = threadIdx.x % 128, line = within / 4, quad = 4 * (within % 4);
     crossed += warp * MRN_BAND * 16;
-    x_halves += band * 4 * 2 * 32 + lane;
+    x_parts += band * 4 * 2 * 32 + lane;
     y_tiles += stream * 2 * STEP * PITCH;
 
     int rounds = (columns + 2 * STEP - 1) / (2 * STEP), begin = stream * rounds * STEP;
@@ -259,8 +259,8 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     for (int k = 0; k < 4; k++) {
         int eight = 2 * stream + k / 2, m = 8 * (k % 2) + g;
         const float* x = x_tile + (MRN_BAND * band + 8 * eight + t) * PITCH + m;
-        Halves one = mrn_split(x[0] - x_tile[m]), other = mrn_split(x[4 * PITCH] - x_tile[m]);
-        x_halves[(2 * eight + k % 2) * 32] = make_float4(one.high, other.high, one.low, other.low);
+        Parts one = mrn_split(x[0] - x_tile[m]), other = mrn_split(x[4 * PITCH] - x_tile[m]);
+        x_parts[(2 * eight + k % 2) * 32] = make_float4(one.high, other.high, one.low, other.low);
     }
 
     float totals[2][2][4] = {};
@@ -298,7 +298,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
                 *(float4*)(crossed + mrn_crossed(g + 8 * a, 4 * t)) = *(float4*)weights[a];
             }
             // By the starts.
-            Halves y[2][2][2];
+            Parts y[2][2][2];
 #pragma unroll
             for (int at = 0; at < 8; at++) {
                 int eight = at / 4, n = at / 2 % 2, half = at % 2, m = 8 * n + g;
@@ -312,7 +312,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
                     float high[4], low[4];
 #pragma unroll
                     for (int at = 0; at < 4; at++) {
-                        Halves weight = mrn_split(weights[2 * i + at % 2][2 * eight + at / 2]);
+                        Parts weight = mrn_split(weights[2 * i + at % 2][2 * eight + at / 2]);
                         high[at] = weight.high, low[at] = weight.low;
                     }
                     mrn_product(found[0], high, low, y[eight][0]);
@@ -337,13 +337,13 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 #pragma unroll
                 for (int at = 0; at < 4; at++) {
                     int start = 8 * eight + 4 * (at / 2) + t;
-                    Halves weight = mrn_split(crossed[mrn_crossed(start, g + 8 * (at % 2))]);
+                    Parts weight = mrn_split(crossed[mrn_crossed(start, g + 8 * (at % 2))]);
                     high[at] = weight.high, low[at] = weight.low;
                 }
 #pragma unroll
                 for (int n = 0; n < 2; n++) {
-                    float4 x = x_halves[(2 * eight + n) * 32];
-                    Halves both[2] = {{x.x, x.z}, {x.y, x.w}};
+                    float4 x = x_parts[(2 * eight + n) * 32];
+                    Parts both[2] = {{x.x, x.z}, {x.y, x.w}};
                     mrn_product(found[n], high, low, both);
                 }
                 product_step(all, low, ones);
