@@ -189,13 +189,27 @@ __device__ __forceinline__ Parts mrn_split(float x) {
     return {high, x - high};
 }
 
-// Adds 16 x 8 weights times 8 x 8 numbers, both in two parts; what two low parts would add is left out.
-__device__ __forceinline__ void mrn_product(float (&sums)[4], const float (&high)[4], const float (&low)[4],
-                                            const Parts (&b)[2]) {
-    float b_high[2] = {b[0].high, b[1].high}, b_low[2] = {b[0].low, b[1].low};
-    product_step(sums, low, b_high);
-    product_step(sums, high, b_low);
-    product_step(sums, high, b_high);
+// Adds 16 x 8 weights times 8 x 16 numbers to `found`, both in two parts, and the weights alone to `all`;
+// what two low parts would add is left out.
+__device__ __forceinline__ void mrn_product(float (&found)[2][4], float (&all)[4],
+                                            const float (&weights)[4], const Parts (&numbers)[2][2]) {
+    const float ones[2] = {1.0f, 1.0f};
+    float high[4], low[4];
+#pragma unroll
+    for (int at = 0; at < 4; at++) {
+        Parts weight = mrn_split(weights[at]);
+        high[at] = weight.high, low[at] = weight.low;
+    }
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+        float b_high[2] = {numbers[n][0].high, numbers[n][1].high};
+        float b_low[2] = {numbers[n][0].low, numbers[n][1].low};
+        product_step(found[n], low, b_high);
+        product_step(found[n], high, b_low);
+        product_step(found[n], high, b_high);
+    }
+    product_step(all, low, ones);
+    product_step(all, high, ones);
 }
 
 // Where the number of a start (0 to 31) and an end (0 to 15) lies, so that neither those who write along a
@@ -264,7 +278,6 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     }
 
     float totals[2][2][4] = {};
-    const float ones[2] = {1.0f, 1.0f};
     for (int round = 0; round < rounds; round++) {
         copy_wait<0>();
         __syncthreads();
@@ -309,16 +322,11 @@ extern "C" __global__ void __launch_bounds__(256, 2)
                 float found[2][4] = {}, all[4] = {};
 #pragma unroll
                 for (int eight = 0; eight < 2; eight++) {
-                    float high[4], low[4];
+                    float some_weights[4];
 #pragma unroll
-                    for (int at = 0; at < 4; at++) {
-                        Parts weight = mrn_split(weights[2 * i + at % 2][2 * eight + at / 2]);
-                        high[at] = weight.high, low[at] = weight.low;
-                    }
-                    mrn_product(found[0], high, low, y[eight][0]);
-                    mrn_product(found[1], high, low, y[eight][1]);
-                    product_step(all, low, ones);
-                    product_step(all, high, ones);
+                    for (int at = 0; at < 4; at++)
+                        some_weights[at] = weights[2 * i + at % 2][2 * eight + at / 2];
+                    mrn_product(found, all, some_weights, y[eight]);
                 }
 #pragma unroll
                 for (int at = 0; at < 8; at++) {
@@ -333,21 +341,13 @@ extern "C" __global__ void __launch_bounds__(256, 2)
             float found[2][4] = {}, all[4] = {};
 #pragma unroll
             for (int eight = 0; eight < 4; eight++) {
-                float high[4], low[4];
+                float some_weights[4];
 #pragma unroll
-                for (int at = 0; at < 4; at++) {
-                    int start = 8 * eight + 4 * (at / 2) + t;
-                    Parts weight = mrn_split(crossed[mrn_crossed(start, g + 8 * (at % 2))]);
-                    high[at] = weight.high, low[at] = weight.low;
-                }
-#pragma unroll
-                for (int n = 0; n < 2; n++) {
-                    float4 x = x_parts[(2 * eight + n) * 32];
-                    Parts both[2] = {{x.x, x.z}, {x.y, x.w}};
-                    mrn_product(found[n], high, low, both);
-                }
-                product_step(all, low, ones);
-                product_step(all, high, ones);
+                for (int at = 0; at < 4; at++)
+                    some_weights[at] = crossed[mrn_crossed(8 * eight + 4 * (at / 2) + t, g + 8 * (at % 2))];
+                float4 p = x_parts[2 * eight * 32], q = x_parts[(2 * eight + 1) * 32];
+                Parts x[2][2] = {{{p.x, p.z}, {p.y, p.w}}, {{q.x, q.z}, {q.y, q.w}}};
+                mrn_product(found, all, some_weights, x);
             }
 #pragma unroll
             for (int at = 0; at < 4; at++) {

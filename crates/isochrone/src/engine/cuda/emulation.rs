@@ -30,7 +30,7 @@ fn build(program: &Program<f32>, folder: &Path) -> Option<PathBuf> {
     all.sort_unstable();
     all.dedup();
     let mut text = [include_str!("emulation.h"), include_str!("prelude.cu")].concat();
-    // The room of tiles is as large as a launch asks for; here it stands ready.
+    // The room of a block is as large as its launch asks for; here it stands ready.
     let room = "extern __shared__ __align__(16) float launch_room[];";
     all.iter().for_each(|source| text += &source.replace(room, ""));
     text += "static void launch_named(const char* name, Three blocks, unsigned threads,\n\

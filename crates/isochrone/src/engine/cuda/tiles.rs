@@ -55,7 +55,8 @@ const THREADS: usize = 256;
 /// more of one replica it is so.
 const MOST_BLOCKS: usize = 256;
 const MOST_GRADIENT_BLOCKS: usize = 64;
-/// So many blocks of large tiles are as fast alone, and leave more of a GPU to others.
+/// From so many blocks of large tiles on an update is faster with them, though alone they are slower:
+/// more of the GPU is left to what runs beside them.
 const LEAST_LARGE_BLOCKS: usize = 64;
 /// Fewer columns leave most of a tile unused.
 const LEAST_COLUMNS: usize = 8;
