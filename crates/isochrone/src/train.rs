@@ -116,6 +116,7 @@ impl<'d> Trainer<'d> {
         seed: u64,
         hardware: impl Into<Hardware>,
     ) -> Result<Self> {
+        let hardware = hardware.into();
         Self::telling(algorithm, settings, data, discount, seed, hardware, &|_, _| None)
     }
 
@@ -129,10 +130,9 @@ impl<'d> Trainer<'d> {
         data: &'d Prepared,
         discount: f64,
         seed: u64,
-        hardware: impl Into<Hardware>,
+        hardware: Hardware,
         tell: &Tell<'_>,
     ) -> Result<Self> {
-        let hardware = hardware.into();
         let dataset = &data.training;
         let starts = dataset.rows() - dataset.trajectories();
         if settings.batch_size > starts || settings.batch_size < 2 {

@@ -123,7 +123,7 @@ fn a_product_packs_into_one_buffer_that_is_told_by_its_alignment() {
     let shape = Product { m: 8, k: 8, n: 8 };
     let counts = during(|| {
         let (left, right) = (Side::Plain(&left[..]), Side::Plain(&right[..]));
-        multiply(&Threads::default(), shape, left, right, 0.0, &mut out, |_, _| {});
+        multiply(&Threads::default(), shape, left, right, 0.0, &mut out, &|_, _| {});
     });
     assert_eq!(counts, Counts { own: 0, packing: 1 });
     assert_eq!(out, [8.0; 64]);

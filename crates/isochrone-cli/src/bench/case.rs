@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use isochrone::algorithms::{Algorithm, Config, Learner, Problem};
+use isochrone::algorithms::{Config, Learner, Problem};
 use isochrone::data::sampler::Sampler;
 use isochrone::data::{Choices, Dataset, Lessons, Memory, Normalization, Scaling, load, npz};
 use isochrone::engine::{Parameters, Program};
@@ -287,9 +287,7 @@ impl<'d> Subject<'d> {
     /// The update.
     pub fn program(&self) -> Program<f32> {
         let Case { batch, state, action, .. } = *self.case;
-        let mut program = Program::new(self.parameters.clone(), batch, state, action);
-        self.learner.declare(&mut program);
-        program
+        self.learner.program(self.parameters.clone(), batch, state, action)
     }
 
     /// What draws its batches.

@@ -115,7 +115,7 @@ fn alone(threads: &Threads, shape: &Product) -> f64 {
     let once = |_| {
         let since = Instant::now();
         let (left, right) = (Side::Plain(&left[..]), Side::Plain(&right[..]));
-        multiply(threads, *shape, left, right, 0.0, &mut out, |_, _| {});
+        multiply(threads, *shape, left, right, 0.0, &mut out, &|_, _| {});
         since.elapsed().as_secs_f64()
     };
     (0..REPEATS).map(once).fold(f64::INFINITY, f64::min)
@@ -301,7 +301,8 @@ pub fn on_gpu(case: &Case, data: &BenchData, gpu: &Gpu, limits: Limits) -> Resul
     let subject = Subject::new(case, data)?;
     let seeds: Vec<u64> = (0..case.seeds as u64).collect();
     let (device, sampler) = ((gpu, Precision::Tf32), subject.sampler());
-    let mut executor = CudaExecutor::new(subject.program(), device, (&sampler, None), &seeds)?;
+    let mut executor =
+        CudaExecutor::new(subject.program().into(), device, (&sampler, None), &seeds)?;
     let mut step = 0;
     let times = portions(limits, |count| {
         let since = Instant::now();

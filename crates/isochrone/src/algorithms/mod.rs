@@ -150,6 +150,21 @@ macro_rules! learners {
     };
 }
 
+impl Learner {
+    /// One update over batches of `rows` rows, in single precision.
+    pub fn program(
+        &self,
+        parameters: Parameters,
+        rows: usize,
+        state_size: usize,
+        action_size: usize,
+    ) -> Program<f32> {
+        let mut program = Program::new(parameters, rows, state_size, action_size);
+        self.declare(&mut program);
+        program
+    }
+}
+
 learners! {
     Atlas, "atlas", atlas, "Distances solved in the data's own decision process, drawn as one map.";
     Cmd1, "cmd1", cmd1, "One step: a quasimetric inside a contrastive critic.";

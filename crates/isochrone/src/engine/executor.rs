@@ -58,7 +58,7 @@ pub struct Executor<T: Scalar> {
 impl<T: Scalar> Executor<T> {
     /// Allocates everything an update of `program` needs and sets the first values of `seed`.
     pub fn new(program: impl Into<Arc<Program<T>>>, threads: Threads, seed: u64) -> Self {
-        Self::among(program, threads, seed, Collective::default())
+        Self::among(program.into(), threads, seed, Collective::default())
     }
 
     /// As [`Executor::new`], as one of several processes that carry the shards of `program`.
@@ -66,12 +66,11 @@ impl<T: Scalar> Executor<T> {
     /// # Panics
     /// Where the processes do not divide the shards.
     pub fn among(
-        program: impl Into<Arc<Program<T>>>,
+        program: Arc<Program<T>>,
         threads: Threads,
         seed: u64,
         collective: Collective,
     ) -> Self {
-        let program = program.into();
         let shards = Shards::new(&program, collective);
         let buffers = || {
             let one = |&(rows, columns): &(usize, usize)| pages::zeros(T::ZERO, rows * columns);

@@ -54,7 +54,7 @@ pub fn multiply<T: Scalar>(
     right: Side<'_, T>,
     keep: T,
     out: &mut [T],
-    finish: impl Fn(usize, &mut [T]) + Sync,
+    finish: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
     let Product { m, k, n } = shape;
     assert_eq!(out.len(), m * n, "product of {shape:?}");
@@ -79,7 +79,7 @@ pub fn multiply<T: Scalar>(
         // SAFETY: the shape is served, and both sides are as long as they must be.
         return unsafe {
             let sides = (single(left), single(right));
-            tiles::multiply(threads, shape, sides, keep == T::ONE, numbers, whole);
+            tiles::multiply(threads, shape, sides, keep == T::ONE, numbers, &whole);
         };
     }
     let share = m.div_ceil(threads.count()).div_ceil(LEAST_ROWS) * LEAST_ROWS;
@@ -243,7 +243,7 @@ mod tests {
         for left in [Side::Plain(&a[..]), Side::Across(&across_a[..])] {
             for right in [Side::Plain(&b[..]), Side::Across(&across_b[..])] {
                 let mut out = vec![1.0; shape.m * shape.n];
-                multiply(&Threads::default(), shape, left, right, 1.0, &mut out, |_, _| {});
+                multiply(&Threads::default(), shape, left, right, 1.0, &mut out, &|_, _| {});
                 for (found, expected) in out.iter().zip(&expected) {
                     assert!((found - 1.0 - expected).abs() < 1e-12);
                 }
@@ -276,7 +276,7 @@ mod tests {
                             right,
                             keep,
                             &mut found,
-                            |_, _| {},
+                            &|_, _| {},
                         );
                         let (left, right) = (left.strided(m, k), right.strided(k, n));
                         // SAFETY: the sides were measured.
@@ -323,7 +323,7 @@ mod tests {
             let mut out = vec![0.5f32; shape.m * shape.n];
             threads.enter(|| {
                 let (left, right) = (Side::Plain(&a[..]), Side::Plain(&b[..]));
-                multiply(&threads, shape, left, right, 1.0, &mut out, |_, _| {});
+                multiply(&threads, shape, left, right, 1.0, &mut out, &|_, _| {});
             });
             out.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
         };

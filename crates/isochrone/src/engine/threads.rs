@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use team::Team;
+use team::{PartWork, Team};
 
 /// A pool of threads, or none.
 #[derive(Clone, Default)]
@@ -68,7 +68,7 @@ impl Threads {
     }
 
     /// Calls `work` with every number below `count`.
-    fn each(&self, count: usize, work: impl Fn(usize) + Sync) {
+    fn each(&self, count: usize, work: PartWork<'_>) {
         match &self.pool {
             Some(pool) => pool.team.run(count, work),
             None => (0..count).for_each(work),
@@ -84,7 +84,7 @@ impl Threads {
     ) {
         let out = Cut::new(out, length);
         // SAFETY: every part is asked for once.
-        self.each(out.count(), |part| work(part, unsafe { out.part(part) }));
+        self.each(out.count(), &|part| work(part, unsafe { out.part(part) }));
     }
 
     /// As [`Threads::parts`], over three slices cut alongside each other.
@@ -99,7 +99,7 @@ impl Threads {
         let second = Cut::new(second.0, second.1);
         let third = Cut::new(third.0, third.1);
         let count = first.count().min(second.count()).min(third.count());
-        self.each(count, |part| {
+        self.each(count, &|part| {
             // SAFETY: every part is asked for once.
             let (a, b, c) = unsafe { (first.part(part), second.part(part), third.part(part)) };
             work(part, a, b, c);

@@ -49,7 +49,7 @@ impl CudaExecutor {
     pub const TOGETHER: u64 = 1;
 
     pub fn new(
-        _program: impl Into<std::sync::Arc<Program<f32>>>,
+        _program: std::sync::Arc<Program<f32>>,
         _device: (&Gpu, Precision),
         _samplers: (&Sampler<'_>, Option<&Sampler<'_>>),
         _seeds: &[u64],

@@ -29,7 +29,7 @@ impl<T: Scalar> Operation<T> for Pairwise {
         let shape = Product { m: self.rows, k: self.width, n: self.columns };
         let (left, right) = (Side::Plain(run.input(0)), Side::Across(run.input(1)));
         let inverse = T::of(self.inverse);
-        multiply(run.threads, shape, left, right, T::ZERO, run.output, |_, rows| {
+        multiply(run.threads, shape, left, right, T::ZERO, run.output, &|_, rows| {
             rows.iter_mut().for_each(|f| *f *= inverse);
         });
     }
@@ -42,12 +42,12 @@ impl<T: Scalar> Operation<T> for Pairwise {
         if let Some(target) = run.input_gradient(0) {
             let shape = Product { m: self.rows, k: self.columns, n: self.width };
             let (left, right) = (Side::Plain(&*gradient), Side::Plain(to));
-            multiply(threads, shape, left, right, T::ONE, target, |_, _| {});
+            multiply(threads, shape, left, right, T::ONE, target, &|_, _| {});
         }
         if let Some(target) = run.input_gradient(1) {
             let shape = Product { m: self.columns, k: self.rows, n: self.width };
             let (left, right) = (Side::Across(&*gradient), Side::Plain(from));
-            multiply(threads, shape, left, right, T::ONE, target, |_, _| {});
+            multiply(threads, shape, left, right, T::ONE, target, &|_, _| {});
         }
     }
 

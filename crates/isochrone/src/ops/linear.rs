@@ -80,7 +80,7 @@ impl Linear {
         let rows = output.len() / self.outputs;
         let shape = Product { m: rows, k: self.inputs, n: self.outputs };
         let (left, right) = (Side::Plain(input), Side::Plain(weights.weight));
-        multiply(threads, shape, left, right, T::ZERO, output, |_, rows| {
+        multiply(threads, shape, left, right, T::ZERO, output, &|_, rows| {
             activate_sums(rows, weights.bias, self.activation);
             if let Some((gain, shift)) = weights.gain {
                 for row in rows.chunks_exact_mut(self.outputs) {
@@ -360,7 +360,7 @@ impl<T: Scalar> Operation<T> for Layer {
         let product = Product { m: self.rows, k: inputs, n: outputs };
         let (left, right) = (Side::Plain(run.input(0)), Side::Plain(weight));
         let sums = &mut run.saved[..self.rows * outputs];
-        multiply(run.threads, product, left, right, T::ZERO, sums, |_, rows| {
+        multiply(run.threads, product, left, right, T::ZERO, sums, &|_, rows| {
             add_bias(rows, bias);
         });
         match norm {
@@ -391,7 +391,7 @@ impl<T: Scalar> Operation<T> for Layer {
         if let Some(target) = run.parameter_gradient(0) {
             let shape = Product { m: inputs, k: self.rows, n: outputs };
             let (left, right) = (Side::Across(input), Side::Plain(&*gradient));
-            multiply(threads, shape, left, right, keep_weight, target, |_, _| {});
+            multiply(threads, shape, left, right, keep_weight, target, &|_, _| {});
         }
         // The product before left all rows in the cache of every core.
         if let Some(target) = run.parameter_gradient(1) {
@@ -402,7 +402,7 @@ impl<T: Scalar> Operation<T> for Layer {
         if let Some((target, weight)) = run.input_gradient_beside(0, 0) {
             let shape = Product { m: self.rows, k: outputs, n: inputs };
             let (left, right) = (Side::Plain(&*gradient), Side::Across(weight));
-            multiply(threads, shape, left, right, keep_input, target, |_, _| {});
+            multiply(threads, shape, left, right, keep_input, target, &|_, _| {});
         }
     }
 

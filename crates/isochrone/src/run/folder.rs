@@ -120,7 +120,7 @@ pub(super) fn is_complete(config: &RunConfig, folder: &Path) -> Result<bool> {
     if folder.join(MODEL).exists() && read_model(config, folder).is_ok() {
         return Ok(true);
     }
-    if folder.join(CHECKPOINTS).exists() || !table.exists() {
+    if newest_step(&folder.join(CHECKPOINTS)) > 0 || !table.exists() {
         return Ok(false);
     }
     let steps = ledger::read(&table)?.column("step").unwrap_or_default();
@@ -253,4 +253,29 @@ fn describe(folder: &Path) -> Listed {
 pub(super) fn newest_step(checkpoints: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(checkpoints) else { return 0 };
     entries.flatten().filter_map(|entry| step_of(entry.file_name().to_str()?)).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_whose_model_and_checkpoints_were_left_behind_is_complete_by_its_last_evaluation() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = RunConfig::parse("", &["train.steps=20".to_owned()]).unwrap();
+        let complete = || is_complete(&config, folder.path()).unwrap();
+        assert!(!complete());
+        let table = folder.path().join(EVALUATION);
+        std::fs::write(&table, "step,evaluation/overall_success\n10,0.5\n").unwrap();
+        assert!(!complete());
+        std::fs::write(&table, "step,evaluation/overall_success\n10,0.5\n20,0.6\n").unwrap();
+        assert!(complete());
+        // A copy may have left the folder and taken only what is in it.
+        std::fs::create_dir(folder.path().join(CHECKPOINTS)).unwrap();
+        assert!(complete());
+        // What has a checkpoint can write its model.
+        let newest = folder.path().join(CHECKPOINTS).join("step-000000000020.safetensors");
+        std::fs::write(newest, "").unwrap();
+        assert!(!complete());
+    }
 }

@@ -67,7 +67,8 @@ fn batches_drawn_there_are_those_of_the_cpu_bit_for_bit_and_noise_to_the_last_bi
         let sampler = Sampler::new(data, &norm, program.layout().clone(), 0.97);
         let seeds = [5u64, (77 << 40) + 9];
         let mut executor =
-            CudaExecutor::new(program, (&gpu, Precision::Tf32), (&sampler, None), &seeds).unwrap();
+            CudaExecutor::new(program.into(), (&gpu, Precision::Tf32), (&sampler, None), &seeds)
+                .unwrap();
         for step in (0..20u64).chain([1 << 33, (1 << 40) + 5]) {
             executor.draw(step).unwrap();
             for (replica, &seed) in seeds.iter().enumerate() {
@@ -114,7 +115,7 @@ fn every_replica_draws_from_its_own_recording() {
         .map(|(data, norm)| Sampler::new(data, norm, program.layout().clone(), 0.97))
         .collect();
     let (device, first) = ((&gpu, Precision::Tf32), (&samplers[0], None));
-    let mut executor = CudaExecutor::new(program, device, first, &[5, 5, 6]).unwrap();
+    let mut executor = CudaExecutor::new(program.into(), device, first, &[5, 5, 6]).unwrap();
     let second = executor.add_recording((&samplers[1], None)).unwrap();
     executor.set_recording(1, second).unwrap();
     for step in [0, 1, 1 << 33] {

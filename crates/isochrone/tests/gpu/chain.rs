@@ -96,7 +96,8 @@ fn one_seed_among_eight_has_the_gradient_of_the_cpu_where_no_kink_lies_elsewhere
     let device = (&gpu, Precision::Single);
     let seeds: Vec<u64> = (0..8).collect();
     let mut eight =
-        CudaExecutor::new(Chain::new(batch).program, device, (&sampler, None), &seeds).unwrap();
+        CudaExecutor::new(Chain::new(batch).program.into(), device, (&sampler, None), &seeds)
+            .unwrap();
     // Rounding moves some unit or maximum across its kink, and with it a whole row's share of the
     // gradient: such rows give way to others.
     for _ in 0..10 {
@@ -135,7 +136,7 @@ fn seeds_that_lie_beyond_two_gibibytes_learn_as_the_first_does() {
     for precision in [Precision::Single, Precision::Tf32] {
         let executor = |seeds: &[u64]| {
             let program = Chain::new(1024).program;
-            CudaExecutor::new(program, (&gpu, precision), (&sampler, None), seeds).unwrap()
+            CudaExecutor::new(program.into(), (&gpu, precision), (&sampler, None), seeds).unwrap()
         };
         let seeds = vec![3; (2 << 30) / executor(&[3]).bytes() + 2];
         let mut all = executor(&seeds);
@@ -161,7 +162,7 @@ fn an_update_taken_apart_has_every_operation_and_a_chain_shorter_than_their_sum(
     let Chain { program, .. } = Chain::new(256);
     let sampler = Sampler::new(&data, &norm, program.layout().clone(), 0.9);
     let device = (&gpu, Precision::Tf32);
-    let mut executor = CudaExecutor::new(program, device, (&sampler, None), &[3]).unwrap();
+    let mut executor = CudaExecutor::new(program.into(), device, (&sampler, None), &[3]).unwrap();
     let count = CudaExecutor::TOGETHER;
     executor.updates(0, count).unwrap();
     let parts = executor.dissect(count).unwrap();

@@ -1,6 +1,6 @@
 //! A thousand updates of every learner agree with the CPU's, repeat and resume.
 
-use isochrone::algorithms::{Algorithm, Config, Problem};
+use isochrone::algorithms::{Config, Problem};
 use isochrone::data::sampler::Sampler;
 use isochrone::data::{Dataset, Normalization, Scaling};
 use isochrone::engine::{ArenaId, CudaExecutor, Executor, Parameters, Precision, Program, Threads};
@@ -29,9 +29,7 @@ fn declared(config: &Config, data: &Dataset, farthest: Option<f64>) -> Program<f
         farthest,
     };
     let learner = config.fitted(data).unwrap().build(problem, &mut parameters).unwrap();
-    let mut program = Program::new(parameters, BATCH, state_size, action_size);
-    learner.declare(&mut program);
-    program
+    learner.program(parameters, BATCH, state_size, action_size)
 }
 
 /// The learner's defaults with one step size for all: how fast rounding grows apart depends on it.
@@ -143,7 +141,7 @@ fn agrees(name: &str) {
     let sampler = Sampler::new(&data, &norm, program().layout().clone(), 0.95)
         .taught(teacher.as_ref().map(Teacher::lessons));
     let executor = |precision, seeds: &[u64]| {
-        CudaExecutor::new(program(), (&gpu, precision), (&sampler, None), seeds).unwrap()
+        CudaExecutor::new(program().into(), (&gpu, precision), (&sampler, None), seeds).unwrap()
     };
     let mut cpu = Executor::new(program(), Threads::default(), 4);
     let expected = Trace::on_cpu(&mut cpu, &sampler, 4);
@@ -171,7 +169,8 @@ fn an_update_reads_the_numbers_that_were_set_just_before() {
     let program = declared(&Config::named("cmd1").unwrap(), &data, None);
     let sampler = Sampler::new(&data, &norm, program.layout().clone(), 0.95);
     let device = (&gpu, Precision::Tf32);
-    let mut executor = CudaExecutor::new(program, device, (&sampler, None), &[4, 5]).unwrap();
+    let mut executor =
+        CudaExecutor::new(program.into(), device, (&sampler, None), &[4, 5]).unwrap();
     let arenas: Vec<ArenaId> = executor.program().parameters().arenas().collect();
     let states = |executor: &CudaExecutor| -> Vec<[Vec<f32>; 3]> {
         arenas.iter().map(|&arena| executor.state(1, arena).unwrap()).collect()

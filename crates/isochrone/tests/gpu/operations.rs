@@ -94,7 +94,7 @@ fn agree_among(gpu: &Gpu, cases: &[Case], batch: usize, (replicas, most): (u64, 
         let again = together(cases, batch).0;
         let seeds: Vec<u64> = (0..replicas).map(|at| if at == 1 { 11 } else { 12 + at }).collect();
         let mut executor =
-            CudaExecutor::new(again, (gpu, precision), (&sampler, None), &seeds).unwrap();
+            CudaExecutor::new(again.into(), (gpu, precision), (&sampler, None), &seeds).unwrap();
         executor.load(1, &drawn).unwrap();
         executor.differentiate(0).unwrap();
         for (case, &(out, arena)) in cases.iter().zip(&places) {

@@ -65,12 +65,11 @@ impl CudaExecutor {
     /// # Errors
     /// An operation has no kernel; a matrix is too large for it; the GPU has no room or does not work.
     pub fn new(
-        program: impl Into<Arc<Program<f32>>>,
+        program: Arc<Program<f32>>,
         (gpu, precision): (&Gpu, Precision),
         (training, held_out): (&Sampler<'_>, Option<&Sampler<'_>>),
         seeds: &[u64],
     ) -> Result<Self> {
-        let program = program.into();
         let mut places = Places::default();
         let optimizer_places = OptimizerPlaces::new(&mut places, &program);
         let layout = DeviceLayout::new(&mut places, &program, seeds.len())?;

@@ -63,7 +63,7 @@ pub(super) unsafe fn multiply(
     (left, right): (Strided<f32>, Strided<f32>),
     keep: bool,
     out: &mut [f32],
-    finish: impl Fn(usize, &mut [f32]) + Sync,
+    finish: &(dyn Fn(usize, &mut [f32]) + Sync),
 ) {
     let Product { m, k, n } = shape;
     assert_eq!(out.len(), m * n, "product of {shape:?}");

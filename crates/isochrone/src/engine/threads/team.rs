@@ -26,11 +26,14 @@ const JOB: u64 = 1 << 18;
 #[repr(align(128))]
 struct Next(AtomicUsize);
 
-/// What all of its parts are calls of.
+/// What the parts of a job are calls of. It is not a type parameter, so that the machine code of a job
+/// exists once.
+pub(super) type PartWork<'w> = &'w (dyn Fn(usize) + Sync);
+
+/// A job: its parts, and where its caller keeps the [`PartWork`].
 #[derive(Clone, Copy)]
 struct Job {
     work: *const (),
-    call: unsafe fn(*const (), usize),
     parts: usize,
 }
 
@@ -80,12 +83,12 @@ impl Team {
 
     /// Calls `work` with every number below `parts`. A call from inside a job, or while another thread
     /// has one, is worked on by its caller alone.
-    pub fn run<W: Fn(usize) + Sync>(&self, parts: usize, work: W) {
+    pub fn run(&self, parts: usize, work: PartWork<'_>) {
         if parts <= 1 || self.busy.swap(true, Ordering::Acquire) {
             return (0..parts).for_each(work);
         }
         let board = &*self.board;
-        board.open(Job { work: (&raw const work).cast(), call: call::<W>, parts });
+        board.open(Job { work: (&raw const work).cast(), parts });
         if board.asleep.load(Ordering::SeqCst) > 0 {
             self.threads.iter().take(parts - 1).for_each(|thread| thread.thread().unpark());
         }
@@ -110,13 +113,6 @@ impl Drop for Team {
     }
 }
 
-/// # Safety
-/// `work` points to a `W`.
-unsafe fn call<W: Fn(usize)>(work: *const (), part: usize) {
-    // SAFETY: the caller's.
-    (unsafe { &*work.cast::<W>() })(part);
-}
-
 impl Board {
     /// Where the share of thread `place` begins.
     fn share(&self, parts: usize, place: usize) -> usize {
@@ -139,7 +135,7 @@ impl Board {
             let take = || self.next[whose].0.fetch_add(1, Ordering::Relaxed);
             while let Some(part) = Some(take()).filter(|&part| part < end) {
                 // SAFETY: this thread is at the job, so its caller keeps what the job points to.
-                unsafe { (job.call)(job.work, part) };
+                (unsafe { *job.work.cast::<PartWork<'_>>() })(part);
             }
         }
     }
@@ -210,7 +206,7 @@ mod tests {
             let team = Team::new(count).unwrap();
             for parts in (0..300).map(|at| at % 13) {
                 let calls: [AtomicUsize; 13] = Default::default();
-                team.run(parts, |part| _ = calls[part].fetch_add(1, Ordering::Relaxed));
+                team.run(parts, &|part| _ = calls[part].fetch_add(1, Ordering::Relaxed));
                 for (part, calls) in calls.iter().enumerate() {
                     let expected = usize::from(part < parts);
                     assert_eq!(calls.load(Ordering::Relaxed), expected, "{count} {parts} {part}");
@@ -227,7 +223,7 @@ mod tests {
         }
         // Both parts wait for each other: one thread alone would never end.
         let met = std::sync::Barrier::new(2);
-        team.run(2, |_| _ = met.wait());
+        team.run(2, &|_| _ = met.wait());
     }
 
     #[test]
@@ -236,7 +232,7 @@ mod tests {
         let count = |_| _ = calls.fetch_add(1, Ordering::Relaxed);
         std::thread::scope(|scope| {
             for _ in 0..2 {
-                scope.spawn(|| (0..50).for_each(|_| team.run(4, |_| team.run(5, count))));
+                scope.spawn(|| (0..50).for_each(|_| team.run(4, &|_| team.run(5, &count))));
             }
         });
         assert_eq!(calls.load(Ordering::Relaxed), 2 * 50 * 4 * 5);
@@ -246,12 +242,12 @@ mod tests {
     fn a_panic_of_any_part_reaches_the_caller_and_the_team_goes_on() {
         let (team, calls) = (Team::new(2).unwrap(), AtomicUsize::new(0));
         for broken in 0..4 {
-            let run = || team.run(4, |part| assert_ne!(part, broken, "part {part} breaks"));
+            let run = || team.run(4, &|part| assert_ne!(part, broken, "part {part} breaks"));
             let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
             let text = panic.downcast_ref::<String>().unwrap();
             assert!(text.contains(&format!("part {broken} breaks")), "{text}");
         }
-        team.run(4, |_| _ = calls.fetch_add(1, Ordering::Relaxed));
+        team.run(4, &|_| _ = calls.fetch_add(1, Ordering::Relaxed));
         assert_eq!(calls.load(Ordering::Relaxed), 4);
     }
 }

@@ -62,7 +62,7 @@ pub fn updated(collective: Collective) -> Vec<u32> {
     let plain = Normalization::fit(&dataset, Scaling::None).unwrap();
     let sampler = Sampler::new(&dataset, &plain, program.layout().clone(), 0.9);
     let mut batch = sampler.batch(16);
-    let mut executor = Executor::among(program, Threads::default(), 4, collective);
+    let mut executor = Executor::among(program.into(), Threads::default(), 4, collective);
     for step in 0..2 {
         sampler.fill(&mut batch, 1, step).unwrap();
         executor.update(&batch, step);
