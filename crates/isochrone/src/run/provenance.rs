@@ -141,7 +141,9 @@ impl<'a> Provenance<'a> {
         }
         let Conditions { version, commit, device, .. } = self.conditions.clone();
         let now = Resumption { step, version, commit, device };
-        let Some(before) = Conditions::read(folder)? else { return Ok(()) };
+        let path = folder.join(PROVENANCE);
+        let Some(text) = read_text(&path)? else { return Ok(()) };
+        let before: Conditions = parse(&path, &text)?;
         let last = before
             .resumed
             .last()
@@ -151,8 +153,6 @@ impl<'a> Provenance<'a> {
         if last == (&now.version, &now.commit, &now.device) {
             return Ok(());
         }
-        let path = folder.join(PROVENANCE);
-        let text = plain::read_text(&path).map_err(|error| Error::disk("read", &path, error))?;
         let added = toml::to_string(&Added { resumed: [now] })
             .map_err(|error| Error::input(format!("the provenance cannot be written: {error}")))?;
         write_whole(&path, format!("{}\n\n{added}", text.trim_end()).as_bytes())
@@ -170,14 +170,22 @@ pub(super) fn data_of(folder: &Path) -> Result<Option<String>> {
 
 /// The TOML file at `path`; `None` if there is no such file.
 pub(super) fn read_toml<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    read_text(path)?.map(|text| parse(path, &text)).transpose()
+}
+
+/// What the file at `path` says; `None` if there is no such file.
+fn read_text(path: &Path) -> Result<Option<String>> {
     if !path.exists() {
         return Ok(None);
     }
-    let text = plain::read_text(path).map_err(|error| Error::disk("read", path, error))?;
-    let read = toml::from_str(&text).map_err(|error| {
+    plain::read_text(path).map(Some).map_err(|error| Error::disk("read", path, error))
+}
+
+/// The TOML that was read from `path`.
+fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T> {
+    toml::from_str(text).map_err(|error| {
         Error::input(format!("cannot be read back: {}", error.message()))
             .in_file(path)
             .hint("remove the file and repeat the command")
-    });
-    read.map(Some)
+    })
 }
