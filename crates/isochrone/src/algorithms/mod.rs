@@ -150,21 +150,6 @@ macro_rules! learners {
     };
 }
 
-impl Learner {
-    /// One update over batches of `rows` rows, in single precision.
-    pub fn program(
-        &self,
-        parameters: Parameters,
-        rows: usize,
-        state_size: usize,
-        action_size: usize,
-    ) -> Program<f32> {
-        let mut program = Program::new(parameters, rows, state_size, action_size);
-        self.declare(&mut program);
-        program
-    }
-}
-
 learners! {
     Atlas, "atlas", atlas, "Distances solved in the data's own decision process, drawn as one map.";
     Cmd1, "cmd1", cmd1, "One step: a quasimetric inside a contrastive critic.";
@@ -179,6 +164,21 @@ learners! {
     Hiql, "hiql", hiql, "A value and two policies: one names a waypoint, one goes there.";
     Ddpg, "ddpg", ddpg, "Twin critics of −1 per step, hindsight goals.";
     CLearning, "c-learning", c_learning, "A classifier of future states, taught by itself.";
+}
+
+impl Learner {
+    /// One update over batches of `rows` rows, in single precision.
+    pub fn program(
+        &self,
+        parameters: Parameters,
+        rows: usize,
+        state_size: usize,
+        action_size: usize,
+    ) -> Program<f32> {
+        let mut program = Program::new(parameters, rows, state_size, action_size);
+        self.declare(&mut program);
+        program
+    }
 }
 
 impl Default for Config {
@@ -291,8 +291,7 @@ mod tests {
                     (Err(error), _) => panic!("{name}: {error}"),
                 };
                 of_a_part += usize::from(critic_goal_size == 2);
-                let mut program = Program::new(parameters, BATCH, STATE, 3);
-                learner.declare(&mut program);
+                let program = learner.program(parameters, BATCH, STATE, 3);
                 fit(&program, &known(&program));
             }
         }
