@@ -1,257 +1,18 @@
 //! Checks of all kernels that need no GPU: they compile, every launch fits its kernel, and what they compute
 //! is what the CPU does.
 
-use crate::data::sampler::{Batch, Column, Layout, Offsets, Rows, Sampler, Waypoints};
-use crate::data::{Dataset, Normalization, Scaling};
+mod programs;
+
+use self::programs::{KernelBench, drawn, layered};
+use crate::data::sampler::{Column, Layout, Rows};
 use crate::engine::cuda::emulation::gaps;
 use crate::engine::cuda::listing::{ListedLaunch, declared, listing, sources};
 use crate::engine::cuda::{OWN_SOURCES, compile_here};
-use crate::engine::{
-    Adam, ArenaId, Argument, Initial, Parameter, Parameters, Precision, Program, Value, Window,
-};
-use crate::ops::{
-    Activation, AdvantageWeights, Backup, Bootstrap, DeepNorm, DifferenceHead, Directions,
-    Extremum, Fit, Iqe, Linear, Mrn, Multiplier, Norm, PqeLh, Push, Scale, Standardize, Targets,
-    Term, WideNorm,
-};
-use crate::random::{Purpose, Stream};
+use crate::engine::{Argument, Precision, Program};
+use crate::ops::{Activation, Directions, Mrn, Norm};
 
 pub(crate) const BATCH: usize = 24;
 pub(crate) const STATE: usize = 5;
-
-/// A program in the making: values that depend on parameters, and a sum of everything declared.
-struct Bench {
-    program: Program<f32>,
-    arena: ArenaId,
-    /// Width and parameters of layers that are not applied yet.
-    layers: Vec<(usize, [Parameter; 4])>,
-    mix: Parameter,
-    /// Heads of the difference with their weights.
-    heads: Vec<(DifferenceHead, Vec<Parameter>)>,
-    terms: Vec<Term>,
-}
-
-const DIFFERENCES: [DifferenceHead; 3] = [
-    DifferenceHead::PqeLh(PqeLh { groups: 2, size: 3 }),
-    DifferenceHead::WideNorm(WideNorm { latent: 6, components: 2, size: 3 }),
-    DifferenceHead::DeepNorm(DeepNorm { latent: 6, layers: 3, units: 4 }),
-];
-
-impl Bench {
-    fn new(batch: usize) -> Self {
-        let mut parameters = Parameters::default();
-        let arena = parameters.arena("free");
-        let mut one = |rows: usize, columns: usize| {
-            parameters.add(arena, "free", (rows, columns), Initial::Uniform(1.0))
-        };
-        let widths = [[1, 3, 4, 6, 8, 16, 24, 40, 64, 80]; 9].concat();
-        let layer = |&width: &usize| {
-            (width, [one(STATE, width), one(1, width), one(1, width), one(1, width)])
-        };
-        let layers = widths.iter().map(layer).collect();
-        let mix = one(1, 1);
-        let sizes = |head: DifferenceHead| [head.raw(), head.free()].into_iter().filter(|&n| n > 0);
-        let heads =
-            DIFFERENCES.map(|head| (head, sizes(head).map(|size| one(1, size)).collect())).to_vec();
-        let program = Program::new(parameters, batch, STATE, 3);
-        Self { program, arena, layers, mix, heads, terms: Vec::new() }
-    }
-
-    /// A matrix of `width` columns: a layer over the states of some rows.
-    fn free(&mut self, width: usize, rows: Rows, activation: Activation, norm: Norm) -> Value {
-        let rows = self.program.rows(rows);
-        self.layer(width, Column::State(rows), activation, norm)
-    }
-
-    fn layer(&mut self, width: usize, input: Column, activation: Activation, norm: Norm) -> Value {
-        let input = self.program.column(input);
-        let unused = self.layers.iter().position(|layer| layer.0 == width).unwrap();
-        let parameters = self.layers.swap_remove(unused).1;
-        let shape = Linear { inputs: STATE, outputs: width, activation, norm };
-        let count = if norm == Norm::Layer { 4 } else { 2 };
-        self.program.linear(shape, input, &parameters[..count])
-    }
-
-    fn pair(&mut self, width: usize) -> (Value, Value) {
-        let goals = Rows::Future(Offsets::default());
-        let start = self.free(width, Rows::Start, Activation::Identity, Norm::None);
-        (start, self.free(width, goals, Activation::Identity, Norm::None))
-    }
-
-    /// Lets the loss depend on a value.
-    fn use_up(&mut self, value: Value) {
-        let of = match (value.rows, value.columns) {
-            (1, 1) => value,
-            _ => self.program.mean(value, Scale::Spread),
-        };
-        self.terms.push(Term::new(1.0, of));
-    }
-
-    fn layers(&mut self) {
-        for activation in
-            [Activation::Identity, Activation::Relu, Activation::Gelu, Activation::Swish]
-        {
-            for norm in [Norm::None, Norm::Layer] {
-                let value = self.free(8, Rows::Random, activation, norm);
-                self.use_up(value);
-            }
-        }
-    }
-
-    fn heads(&mut self) {
-        for (components, half) in [(1, 20), (2, 4)] {
-            let (from, to) = self.pair(2 * components * half);
-            let shape = Mrn { components, maxima: half, squares: half };
-            let pairs = self.program.mrn(shape, from, to);
-            let rows = self.program.mrn_by_row(shape, from, to);
-            self.use_up(pairs);
-            self.use_up(rows);
-        }
-        let (from, to) = self.pair(24);
-        let shape = Iqe { groups: 3, size: 8 };
-        let pairs = self.program.iqe(shape, self.mix, from, to);
-        let rows = self.program.iqe_by_row(shape, self.mix, from, to);
-        self.use_up(pairs);
-        self.use_up(rows);
-        for (head, parameters) in self.heads.clone() {
-            let (from, to) = self.pair(6);
-            for by_row in [false, true] {
-                let value = self.program.difference(head, &parameters, (from, to), by_row);
-                self.use_up(value);
-            }
-        }
-    }
-
-    fn critics(&mut self) {
-        let (from, to) = self.pair(4);
-        let potential = self.free(1, Rows::Random, Activation::Identity, Norm::None);
-        let products = self.program.inner_products(from, to, 0.7);
-        for potential in [None, Some(potential)] {
-            let logits = self.program.scores(potential, products, 0.7);
-            for directions in [Directions::Symmetric, Directions::Forward, Directions::Binary] {
-                let loss = self.program.info_nce(logits, directions);
-                self.use_up(loss);
-            }
-        }
-        let target = self.program.targets(potential, products, Targets::Clamped);
-        let (excess, shortfall) =
-            (self.program.excess(products, target), self.program.shortfall(products, target));
-        let (multiplier, share) = (
-            self.program.multiplier(Multiplier::Floored, self.mix),
-            self.program.negative_share(potential, products),
-        );
-        for value in [excess, shortfall, multiplier, share] {
-            self.use_up(value);
-        }
-        let several = self.program.log_mean_exp(&[from, to, from]);
-        let rows = self.program.inner_products_by_row(several, to, 1.0);
-        self.use_up(rows);
-    }
-
-    fn policies(&mut self) {
-        let noise = self.program.column(Column::Noise(3));
-        let action = self.program.column(Column::Action(Layout::START));
-        let mean = self.free(3, Rows::Start, Activation::Identity, Norm::None);
-        let statistics = self.free(6, Rows::Start, Activation::Identity, Norm::None);
-        let clipped = self.program.clip(mean);
-        let sample = self.program.tanh_sample(statistics, noise);
-        let joined = self.program.join(&[clipped, sample, mean, clipped, statistics]);
-        let constant = self.program.gaussian(mean, action, 0.5);
-        let squashed = self.program.tanh_gaussian(statistics, action);
-        let weights = AdvantageWeights {
-            inverse_temperature: 3.0,
-            standardize: Standardize::Batch,
-            limit: 0.4,
-        };
-        let loss = self.program.advantage_regression(constant, squashed, squashed, weights);
-        for value in [joined, constant, squashed, loss] {
-            self.use_up(value);
-        }
-    }
-
-    fn values(&mut self) {
-        let waypoints = self.program.rows(Rows::Waypoint(Waypoints::default(), Layout::START));
-        let ahead = self.program.rows(Rows::Ahead(2, Some(waypoints)));
-        let gap = self.program.column(Column::Gap(waypoints));
-        let reached = self.program.column(Column::Reached(waypoints, ahead, Some(0.1)));
-        let (from, to) = self.pair(4);
-        let (one, other) = self.pair(1);
-        let distances = self.program.inner_products(from, to, 1.0);
-        let backup = Backup { discount: 0.9, cutoff: 2.0, diagonal: 0.5 };
-        let backup = self.program.backup(backup, distances, distances, gap);
-        let form = Bootstrap { discount: 0.9, held: true };
-        let target = self.program.bootstrap(form, one, reached);
-        let sphere = self.program.sphere(from);
-        let tempered = self.program.tempered(sphere, self.mix);
-        let sum = self.program.weighted_sum(&[(1.0, one), (0.5, other), (2.0, one)]);
-        let least = self.program.extremum(Extremum::Least, sum, other);
-        let losses = [
-            backup,
-            tempered,
-            least,
-            self.program.expectile(one, target, other, 0.9),
-            self.program.squared_error(other, target),
-            self.program.closeness(one),
-            self.program.fit(Fit { power: 0.5, unit: 0.1 }, one, target),
-            self.program.hinge(one, 0.2),
-            self.program.push(Push { offset: 2.0, scale: 3.0 }, one),
-            self.program.recursive_classification(one, other, sum, 0.9),
-            self.program.multiplier(Multiplier::Exponential, self.mix),
-        ];
-        losses.into_iter().for_each(|value| self.use_up(value));
-    }
-
-    fn choices(&mut self) {
-        let logits = self.free(3, Rows::Start, Activation::Identity, Norm::None);
-        let action = self.program.column(Column::Action(Layout::START));
-        let likely = self.program.most_likely(logits);
-        let likelihood = self.program.categorical(logits, action);
-        let joined = self.program.join(&[likely, logits]);
-        self.use_up(likelihood);
-        self.use_up(joined);
-    }
-
-    /// A program with every operation in it that has kernels.
-    fn everything() -> Program<f32> {
-        let mut bench = Self::new(BATCH);
-        bench.layers();
-        bench.heads();
-        bench.critics();
-        bench.policies();
-        bench.values();
-        bench.choices();
-        bench.end()
-    }
-
-    /// The program whose one loss is the sum of everything declared.
-    fn end(mut self) -> Program<f32> {
-        let loss = self.program.combine(&self.terms);
-        let window = Window { from: 0, until: 10 };
-        self.program.descend("all", loss, &[(self.arena, Adam::default())], window);
-        self.program
-    }
-}
-
-/// Layers with norms, from states to the last of these widths.
-fn layered(widths: &[usize]) -> Program<f32> {
-    let mut parameters = Parameters::default();
-    let arena = parameters.arena("wide");
-    let layer = |pair: &[usize]| {
-        [pair[0], 1, 1, 1]
-            .map(|rows| parameters.add(arena, "wide", (rows, pair[1]), Initial::Uniform(0.3)))
-    };
-    let layers: Vec<[Parameter; 4]> = widths.windows(2).map(layer).collect();
-    let mut program: Program<f32> = Program::new(parameters, BATCH, STATE, 3);
-    let mut value = program.column(Column::State(Layout::START));
-    for (layer, &outputs) in layers.iter().zip(&widths[1..]) {
-        let (inputs, activation, norm) = (value.columns, Activation::Gelu, Norm::Layer);
-        value = program.linear(Linear { inputs, outputs, activation, norm }, value, layer);
-    }
-    let loss = program.mean(value, Scale::Spread);
-    let window = Window { from: 0, until: 10 };
-    program.descend("wide", loss, &[(arena, Adam::default())], window);
-    program
-}
 
 /// The kernels of a source: name, and of every argument the letter of its kind.
 fn signatures(source: &str) -> Vec<(String, String)> {
@@ -265,23 +26,6 @@ fn signatures(source: &str) -> Vec<(String, String)> {
     };
     let kernels = declared(source);
     kernels.map(|(name, all)| (name.to_owned(), all.split(',').map(kind).collect())).collect()
-}
-
-/// A batch of `program` from random walks.
-fn drawn(program: &Program<f32>) -> Batch {
-    let mut draws = Stream::new(1, Purpose(900)).draws(0, 0);
-    let mut states = vec![0.0f32; 500 * STATE];
-    for at in 0..states.len() {
-        let before = if (at / STATE).is_multiple_of(50) { 0.0 } else { states[at - STATE] };
-        states[at] = before + 0.1 * draws.normal() as f32;
-    }
-    let actions = (0..500 * 3).map(|_| draws.between(-1.0, 1.0) as f32).collect();
-    let data = Dataset::new(states, STATE, Some((actions, 3)), &[50; 10]).unwrap();
-    let normalization = Normalization::fit(&data, Scaling::Standard).unwrap();
-    let sampler = Sampler::new(&data, &normalization, program.layout().clone(), 0.9);
-    let mut batch = sampler.batch(program.batch_size());
-    sampler.fill(&mut batch, 3, 7).unwrap();
-    batch
 }
 
 /// Checks that the kernels of `program` give what the CPU does, as so many replicas, to so much of the
@@ -299,13 +43,13 @@ fn agree_in(precision: Precision, program: &dyn Fn() -> Program<f32>, replicas: 
 
 #[test]
 fn every_kernel_gives_the_value_and_the_gradient_of_the_cpu() {
-    agree(&Bench::everything, 2, 1e-5);
+    agree(&KernelBench::everything, 2, 1e-5);
 }
 
 #[test]
 fn kernels_for_many_pairs_give_the_values_and_the_gradients_of_the_cpu() {
     let mrn = || {
-        let mut bench = Bench::new(450);
+        let mut bench = KernelBench::new(450);
         for (components, maxima, squares) in [(2, 16, 16), (1, 20, 20), (1, 70, 10)] {
             let (from, to) = bench.pair(components * (maxima + squares));
             let pairs = bench.program.mrn(Mrn { components, maxima, squares }, from, to);
@@ -314,7 +58,7 @@ fn kernels_for_many_pairs_give_the_values_and_the_gradients_of_the_cpu() {
         bench.end()
     };
     let heads = || {
-        let mut bench = Bench::new(257);
+        let mut bench = KernelBench::new(257);
         bench.heads();
         bench.end()
     };
@@ -326,7 +70,7 @@ fn kernels_for_many_pairs_give_the_values_and_the_gradients_of_the_cpu() {
 #[test]
 fn short_norms_of_pairs_that_are_close_together_keep_their_precision_on_tensor_cores() {
     let close = || {
-        let mut bench = Bench::new(200);
+        let mut bench = KernelBench::new(200);
         // Noise, because rows of data are drawn twice and would be close to others as well.
         let mut noisy = || bench.layer(64, Column::Noise(STATE), Activation::Gelu, Norm::None);
         let (from, aside) = (noisy(), noisy());
@@ -348,7 +92,7 @@ fn kernels_of_wide_layers_and_many_replicas_give_the_values_and_the_gradients_of
 
 #[test]
 fn every_kernel_compiles_beside_all_others() {
-    let mut sources = sources(&Bench::everything());
+    let mut sources = sources(&KernelBench::everything());
     sources.extend(OWN_SOURCES);
     sources.sort_unstable();
     sources.dedup();
@@ -390,7 +134,7 @@ pub(crate) fn known(program: &Program<f32>) -> Vec<(String, String)> {
 
 #[test]
 fn every_operation_has_kernels_and_every_launch_fits_its_kernel() {
-    let program = Bench::everything();
+    let program = KernelBench::everything();
     let known = known(&program);
     let launches = fit(&program, &known);
     assert!(launches.len() > 60, "{} launches", launches.len());
@@ -408,7 +152,7 @@ fn every_operation_has_kernels_and_every_launch_fits_its_kernel() {
 #[test]
 fn gradients_of_weights_over_many_pairs_are_added_up_in_portions() {
     let totals = |batch: usize| {
-        let mut bench = Bench::new(batch);
+        let mut bench = KernelBench::new(batch);
         bench.heads();
         let program = bench.end();
         let launches = fit(&program, &known(&program));
@@ -420,7 +164,7 @@ fn gradients_of_weights_over_many_pairs_are_added_up_in_portions() {
 
 #[test]
 fn distances_that_no_gradient_goes_back_through_keep_nothing() {
-    let mut bench = Bench::new(BATCH);
+    let mut bench = KernelBench::new(BATCH);
     let (from, to) = bench.pair(16);
     let moved = bench.program.mrn(Mrn { components: 2, maxima: 4, squares: 4 }, from, to);
     let goals = bench.program.rows(Rows::Random);

@@ -1,4 +1,4 @@
-//! An evaluation that runs while a GPU goes on training.
+//! Evaluations of a run, in turn with training or while a GPU goes on.
 //!
 //! What is logged meanwhile waits for its row, so that every file has the order of a run that
 //! evaluates in turn.
@@ -6,8 +6,12 @@
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Instant;
 
+use super::config::RunConfig;
+use super::source::Source;
 use crate::error::{Error, Result};
-use crate::evaluate::Success;
+use crate::evaluate::{Control, Success, success};
+use crate::model::Model;
+use crate::simulate::Task;
 
 /// A step and its row of metrics.
 type Logged = (u64, Vec<f64>);
@@ -35,6 +39,20 @@ impl Evaluated {
         let success = measure()?;
         Ok(Self { success, seconds: since.elapsed().as_secs_f64() })
     }
+}
+
+/// How often the policy reaches its goals; none without a world or a policy.
+pub(super) fn measure(
+    config: &RunConfig,
+    source: &Source,
+    tasks: &[Task],
+    model: &Model,
+) -> Result<Option<Success>> {
+    let Some(opened) = source.world.as_ref().filter(|_| model.has_policy()) else {
+        return Ok(None);
+    };
+    let seed = config.evaluation.seed;
+    success(&*opened.environment, tasks, model, Control::Policy, seed).map(Some)
 }
 
 impl<'scope> Beside<'scope> {

@@ -1,6 +1,7 @@
 //! The loop of a run: updates, rows of metrics, evaluations and checkpoints, from where its folder
 //! stands to its end.
 
+mod evaluating;
 mod saving;
 
 use std::path::{Path, PathBuf};
@@ -8,27 +9,23 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Scope;
 use std::time::Instant;
 
-use super::beside::{Beside, Evaluated};
+use super::beside::{Beside, measure};
 use super::config::RunConfig;
 use super::files::{CHECKPOINTS, MODEL};
 use super::folder::{self, final_snapshot};
 use super::journal::{Journal, MetricNames, due};
-#[cfg(feature = "pictures")]
-use super::plane::Plane;
 use super::provenance::{Conditions, Provenance};
 use super::source::{Source, tasks};
-use super::tables::{evaluation_columns, evaluation_row};
+use super::tables::evaluation_columns;
 use crate::algorithms;
 use crate::checkpoint::{Lock, latest, tidy};
 use crate::collective::Collective;
 use crate::engine::Hardware;
 use crate::error::{Error, Result};
-use crate::evaluate::{Control, Success, TypicalPairs, success};
+use crate::evaluate::{Success, TypicalPairs};
 use crate::extraction::Extraction;
 use crate::ledger::Due;
 use crate::model::Model;
-#[cfg(feature = "pictures")]
-use crate::report::pictures;
 use crate::simulate::Task;
 use crate::train::{Prepared, Trainer};
 
@@ -209,20 +206,6 @@ fn take_over(config: &RunConfig, trainer: &mut Trainer<'_>) -> Result<Option<u64
     Ok(step)
 }
 
-/// How often the policy reaches its goals; none without a world or a policy.
-fn measure(
-    config: &RunConfig,
-    source: &Source,
-    tasks: &[Task],
-    model: &Model,
-) -> Result<Option<Success>> {
-    let Some(opened) = source.world.as_ref().filter(|_| model.has_policy()) else {
-        return Ok(None);
-    };
-    let seed = config.evaluation.seed;
-    success(&*opened.environment, tasks, model, Control::Policy, seed).map(Some)
-}
-
 /// Updates that a GPU is asked for at once at most, between two looks at signals.
 const PORTION: u64 = 256;
 
@@ -389,88 +372,6 @@ impl Session<'_> {
             .into_iter()
             .filter(|&every| every > 0)
             .fold(settings.steps, |stop, every| stop.min(next(every)))
-    }
-
-    /// Evaluates the model that the run resumes from, if it was stopped before its evaluation ended.
-    fn catch_up(&mut self, journal: &mut Journal, observer: &mut dyn Observer) -> Result<()> {
-        let step = self.trainer.step();
-        let [_, evaluated] = due(&self.config.train);
-        if step > 0 && evaluated.at(step) && !journal.has_evaluation(step) {
-            self.evaluate(journal, observer)?;
-        }
-        Ok(())
-    }
-
-    /// Measures success in the world and draws the map; how many seconds the measuring took.
-    fn evaluate(&mut self, journal: &mut Journal, observer: &mut dyn Observer) -> Result<f64> {
-        let model = self.pictured(journal)?;
-        let found = Evaluated::by(|| measure(self.config, self.source, &self.tasks, &model))?;
-        self.record(self.trainer.step(), found, journal, observer)
-    }
-
-    /// As [`Session::evaluate`], but training goes on meanwhile.
-    fn evaluate_beside<'scope>(
-        &self,
-        scope: &'scope Scope<'scope, '_>,
-        journal: &mut Journal,
-    ) -> Result<Beside<'scope>>
-    where
-        Self: 'scope,
-    {
-        let model = self.pictured(journal)?;
-        let (config, source, tasks) = (self.config, self.source, self.tasks.clone());
-        let found = move || measure(config, source, &tasks, &model);
-        Beside::begin(scope, self.trainer.step(), found)
-    }
-
-    /// Waits for an evaluation, and writes its row and those that waited for it.
-    fn settle(
-        &mut self,
-        beside: Beside<'_>,
-        journal: &mut Journal,
-        observer: &mut dyn Observer,
-    ) -> Result<f64> {
-        let step = beside.step;
-        let (found, waiting) = beside.end()?;
-        let seconds = self.record(step, found, journal, observer)?;
-        waiting.iter().try_for_each(|(step, row)| journal.logged(*step, row))?;
-        Ok(seconds)
-    }
-
-    /// Writes the row of an evaluation.
-    fn record(
-        &mut self,
-        step: u64,
-        found: Evaluated,
-        journal: &mut Journal,
-        observer: &mut dyn Observer,
-    ) -> Result<f64> {
-        let Some(success) = found.success else { return Ok(f64::NAN) };
-        journal.evaluated(step, &evaluation_row(&success, self.source.groups()))?;
-        observer.evaluated(step, &success);
-        self.success = Some(success);
-        Ok(found.seconds)
-    }
-
-    /// The model as it stands, drawn as a map.
-    fn pictured(&self, journal: &mut Journal) -> Result<Model> {
-        let model = self.trainer.model()?;
-        #[cfg(feature = "pictures")]
-        self.draw(&model, journal)?;
-        #[cfg(not(feature = "pictures"))]
-        let _ = journal;
-        Ok(model)
-    }
-
-    /// Adds the map of the learned distance to TensorBoard's events, where states lie in a plane.
-    #[cfg(feature = "pictures")]
-    fn draw(&self, model: &Model, journal: &mut Journal) -> Result<()> {
-        let Some(plane) = Plane::of(self.source).filter(|_| model.has_distance()) else {
-            return Ok(());
-        };
-        let (distance, goal) = plane.overview(model)?;
-        let image = pictures::thumbnail(&distance, goal)?;
-        journal.events.image(self.trainer.step(), "evaluation/isochrones", &image)
     }
 
     /// Writes the model unless it is there, whole and of this run.
