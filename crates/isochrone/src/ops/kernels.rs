@@ -3,8 +3,8 @@
 
 mod programs;
 
-use self::programs::{KernelBench, drawn, layered};
-use crate::data::sampler::{Column, Layout, Rows};
+use self::programs::{KernelBench, NOISE, after_updates, drawn, layered};
+use crate::data::sampler::{Column, End, First, Layout, Offsets, Rows};
 use crate::engine::cuda::emulation::gaps;
 use crate::engine::cuda::listing::{ListedLaunch, declared, listing, sources};
 use crate::engine::cuda::{OWN_SOURCES, compile_here};
@@ -88,6 +88,24 @@ fn short_norms_of_pairs_that_are_close_together_keep_their_precision_on_tensor_c
 fn kernels_of_wide_layers_and_many_replicas_give_the_values_and_the_gradients_of_the_cpu() {
     agree(&|| layered(&[STATE, 64, 200, 70]), 16, 1e-5);
     agree(&|| layered(&[STATE, 300, 39, 700]), 2, 1e-5);
+}
+
+#[test]
+fn whole_updates_draw_the_batches_of_the_cpu_and_move_as_it_does() {
+    for (from, end, evened) in [(First::Zero, End::Truncate, false), (First::One, End::Clip, true)]
+    {
+        let Some(after) = after_updates(Offsets { from, end }, evened) else { return };
+        // A normal comes from a logarithm and a sine, which libraries round differently.
+        let allowed = |at: usize| u32::from(at == NOISE);
+        let wrong = after.columns.iter().enumerate().filter(|&(at, &gap)| gap > allowed(at));
+        assert_eq!(wrong.count(), 0, "{:?}", after.columns);
+        assert!(after.states.iter().flatten().all(|&gap| gap < 1e-5), "{:?}", after.states);
+        assert_eq!(after.step, 3);
+        let [[first, high, pass, value], [.., sound, _]] =
+            after.broken.map(|words| <[u32; 4]>::try_from(words).unwrap());
+        assert_eq!((first, high, pass, sound), (0, 0, 1, 0));
+        assert!(f32::from_bits(value).is_nan());
+    }
 }
 
 #[test]

@@ -5,11 +5,21 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tempfile::TempDir;
+
+use super::OWN_SOURCES;
+use super::layout::DeviceLayout;
 use super::listing::{Listing, declared, sources};
+use super::memory::{Places, SharedMemory};
+use super::optimizer::{ArenaPlaces, Optimizer, OptimizerPlaces};
+use super::sampler::{Batches, DeviceSampler};
 use super::tiles::{self, Rules};
-use crate::data::sampler::Batch;
+use super::update::{UpdateParts, first_words};
+use crate::data::sampler::{Batch, Sampler};
 use crate::engine::launches::{Argument, Buffer, Factor, Finish, Launch, Precision, Work};
+use crate::engine::plan::UpdatePlan;
 use crate::engine::{ArenaId, Executor, Program, Threads};
+use crate::error::Result;
 
 /// The largest distance of two lists over the largest number of the first, or over `least`.
 fn apart(expected: &[f32], found: &[f32], least: f64) -> f64 {
@@ -26,7 +36,7 @@ fn build(program: &Program<f32>, folder: &Path) -> Option<PathBuf> {
         return None;
     }
     let mut all = sources(program);
-    all.push(tiles::SOURCE);
+    all.extend(OWN_SOURCES);
     all.sort_unstable();
     all.dedup();
     let mut text = [include_str!("emulation.h"), include_str!("prelude.cu")].concat();
@@ -72,11 +82,11 @@ fn list(launches: &[Launch]) -> String {
                     | Argument::Part(buffer, _) => Some(format!("p{}", buffer.range().start)),
                     Argument::Absent => Some("n0".into()),
                     Argument::Int(number) => Some(format!("i{}", number as u32)),
-                    Argument::Long(number) => Some(format!("i{number}")),
+                    Argument::Long(number) | Argument::Shared(number) => Some(format!("i{number}")),
+                    Argument::Origin => Some("p0".into()),
                     Argument::Float(number) => Some(format!("i{}", number.to_bits())),
                     Argument::Wide(number) => Some(format!("i{}", number.to_bits())),
                     Argument::Touch(..) => None,
-                    Argument::Shared(_) | Argument::Origin => panic!("`{name}` is not emulated"),
                 });
                 let given: Vec<String> = given.collect();
                 let (x, y) = grid.blocks;
@@ -104,69 +114,135 @@ fn list(launches: &[Launch]) -> String {
     text
 }
 
+/// Where what replicas share begins, as in `emulation.h`.
+const SHARED: u64 = 1 << 44;
+
+/// What replicas share, which stands at fixed addresses while launches run.
+#[derive(Default)]
+struct PlainMemory(Vec<u8>);
+
+impl SharedMemory for PlainMemory {
+    fn fits(&self, _bytes: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<u64> {
+        let first = self.0.len();
+        self.0.resize((first + bytes).next_multiple_of(256), 0);
+        Ok(SHARED + first as u64)
+    }
+
+    fn write<T: Copy>(&mut self, address: u64, numbers: &[T]) -> Result<()> {
+        // SAFETY: what is shared are numbers and structs of numbers without gaps between them.
+        let bytes = unsafe {
+            std::slice::from_raw_parts(numbers.as_ptr().cast::<u8>(), size_of_val(numbers))
+        };
+        self.0[(address - SHARED) as usize..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// The kernels of a program and the memory they work on.
+struct Emulator {
+    folder: TempDir,
+    built: PathBuf,
+    /// Numbers between the memories of two replicas.
+    stride: usize,
+    /// The words of all replicas.
+    memory: Vec<u32>,
+    shared: PlainMemory,
+}
+
+impl Emulator {
+    /// `None` where there is no C++ compiler.
+    fn new(program: &Program<f32>) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let built = build(program, folder.path())?;
+        Some(Self { folder, built, stride: 0, memory: Vec::new(), shared: PlainMemory::default() })
+    }
+
+    /// Takes the memory of so many replicas.
+    fn take(&mut self, places: &Places, replicas: usize) {
+        self.stride = places.stride();
+        self.memory = vec![0; self.stride * replicas];
+    }
+
+    fn write(&mut self, replica: usize, buffer: Buffer, words: impl IntoIterator<Item = u32>) {
+        let mine = &mut self.memory[replica * self.stride..][buffer.range()];
+        mine.iter_mut().zip(words).for_each(|(place, word)| *place = word);
+    }
+
+    fn words(&self, replica: usize, buffer: Buffer) -> &[u32] {
+        &self.memory[replica * self.stride..][buffer.range()]
+    }
+
+    fn numbers(&self, replica: usize, buffer: Buffer) -> Vec<f32> {
+        self.words(replica, buffer).iter().map(|&word| f32::from_bits(word)).collect()
+    }
+
+    /// Runs a list. In TF32 the products that become tiles are whole; in single precision there are no
+    /// tiles, and tensor cores leave out the bits that they do leave out.
+    fn run(&mut self, launches: &[Launch], precision: Precision) {
+        let [words, shared, text] =
+            ["memory", "shared", "launches"].map(|name| self.folder.path().join(name));
+        let bytes: Vec<u8> = self.memory.iter().flat_map(|word| word.to_le_bytes()).collect();
+        std::fs::write(&words, bytes).unwrap();
+        std::fs::write(&shared, &self.shared.0).unwrap();
+        std::fs::write(&text, list(launches)).unwrap();
+        let replicas = self.memory.len() / self.stride;
+        let cut = usize::from(precision == Precision::Single);
+        let mut run = Command::new(&self.built);
+        run.args([&words, &shared, &text])
+            .args([self.stride, replicas, cut].map(|x| x.to_string()));
+        let output = run.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let bytes = std::fs::read(&words).unwrap();
+        let words = bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
+        self.memory = words.collect();
+    }
+}
+
+/// The seed of the replica that is compared, the last; others have the next ones.
+const SEED: u64 = 11;
+
 /// Runs one forward and the backward of every pass on the CPU and by the kernels, the latter as so many
 /// replicas of which the last is compared, and gives for every value and gradient how far they are apart.
-/// In TF32 the products that become tiles are whole; in single precision there are no tiles, and tensor
-/// cores leave out the bits that they do leave out. `None` where there is no C++ compiler.
+/// `None` where there is no C++ compiler.
 pub(crate) fn gaps(
     program: &dyn Fn() -> Program<f32>,
     batch: &Batch,
     (precision, replicas): (Precision, usize),
 ) -> Option<Vec<(String, f64)>> {
-    const SEED: u64 = 11;
     let mut cpu = Executor::new(program(), Threads::default(), SEED);
     cpu.differentiate(batch, 0);
     let program = program();
-    let folder = tempfile::tempdir().unwrap();
-    let built = build(&program, folder.path())?;
+    let mut emulator = Emulator::new(&program)?;
     let Listing { places, optimizer, layout, plan, launches } =
         Listing::new(&program, &Rules { precision, replicas }).unwrap();
-    let stride = places.stride();
-    let mut memory = vec![0.0f32; stride * replicas];
-    for (replica, memory) in memory.chunks_exact_mut(stride).enumerate() {
-        let mut write = |buffer: Buffer, numbers: &[f32]| {
-            memory[buffer.range()].copy_from_slice(numbers);
-        };
+    emulator.take(&places, replicas);
+    for replica in 0..replicas {
         let seed = SEED + (replicas - 1 - replica) as u64;
-        for (arena, places) in program.parameters.arenas().zip(&optimizer.arenas) {
-            write(
-                places.values,
-                &places.scattered(&program.parameters.initial::<f32>(arena, seed)),
-            );
+        for (place, words) in first_words(&program, &layout, &optimizer, seed) {
+            emulator.write(replica, place, words);
         }
         for (at, numbers) in batch.columns.iter().enumerate() {
             if let Some(column) = program.column_of(at) {
-                write(layout.values[column.id], numbers);
+                let bits = numbers.iter().map(|x| x.to_bits());
+                emulator.write(replica, layout.values[column.id], bits);
             }
         }
-        for pass in 0..program.passes.len() {
-            write(layout.seed_gradient(&program, pass), &[1.0]);
-        }
     }
-    let [numbers, text] = ["memory", "launches"].map(|name| folder.path().join(name));
-    std::fs::write(&numbers, memory.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>())
-        .unwrap();
-    std::fs::write(&text, list(&launches)).unwrap();
-    let mut run = Command::new(built);
-    let cut = u8::from(precision == Precision::Single);
-    run.arg(&numbers).arg(&text).args([stride, replicas, cut.into()].map(|x| x.to_string()));
-    let output = run.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let bytes = std::fs::read(&numbers).unwrap();
-    let memory: Vec<f32> = bytes[4 * stride * (replicas - 1)..]
-        .chunks_exact(4)
-        .map(|x| f32::from_le_bytes(x.try_into().unwrap()))
-        .collect();
-    let read = |buffer: Buffer| &memory[buffer.range()];
+    emulator.run(&launches, precision);
+    let read = |buffer: Buffer| emulator.numbers(replicas - 1, buffer);
     let mut found = Vec::new();
     for &node in &plan.forward {
         let (name, output) = (program.nodes[node].operation.name(), program.nodes[node].output);
-        let gap = apart(cpu.value(output), read(layout.values[output.id]), 1e-20);
+        let gap = apart(cpu.value(output), &read(layout.values[output.id]), 1e-20);
         found.push((format!("value of {name} {node}"), gap));
     }
     for (at, places) in optimizer.arenas.iter().enumerate() {
         let arena = ArenaId(at);
-        let (expected, gradient) = (cpu.gradient(arena), places.gathered(read(places.gradient)));
+        let (expected, gradient) = (cpu.gradient(arena), places.gathered(&read(places.gradient)));
         let largest = expected.iter().fold(0.0, |top, x| f64::max(top, x.abs().into()));
         for (_, parameter, expected) in program.parameters.views(arena, expected) {
             let name = format!("gradient of {}", parameter.offset);
@@ -174,4 +250,79 @@ pub(crate) fn gaps(
         }
     }
     Some(found)
+}
+
+/// What whole updates leave, beside those of the CPU.
+pub(crate) struct AfterUpdates {
+    /// How many units in the last place each column of the last batch is apart.
+    pub columns: Vec<u32>,
+    /// How far the values and moments of each arena are apart.
+    pub states: Vec<[f64; 3]>,
+    /// The step on the clock.
+    pub step: u32,
+    /// Of a replica whose first parameter is not a number, and of the one compared: step (two words),
+    /// pass + 1 and value of the first broken loss.
+    pub broken: [Vec<u32>; 2],
+}
+
+/// Runs so many whole updates on the CPU and by the kernels, draws and all. `None` where there is no C++
+/// compiler.
+pub(crate) fn updates(
+    program: &dyn Fn() -> Program<f32>,
+    sampler: &Sampler<'_>,
+    count: u64,
+) -> Option<AfterUpdates> {
+    let mut cpu = Executor::new(program(), Threads::default(), SEED);
+    let mut batch = sampler.batch(cpu.program().batch_size());
+    for step in 0..count {
+        sampler.fill(&mut batch, SEED, step).unwrap();
+        cpu.update(&batch, step);
+    }
+    let program = program();
+    let mut emulator = Emulator::new(&program)?;
+    let rules = Rules { precision: Precision::Tf32, replicas: 2 };
+    let mut places = Places::default();
+    let standing = OptimizerPlaces::new(&mut places, &program);
+    let layout = DeviceLayout::new(&mut places, &program, rules.replicas).unwrap();
+    let columns = (0..program.layout().columns().len())
+        .map(|at| program.column_of(at).map_or(Buffer::NONE, |value| layout.values[value.id]));
+    let batches = Batches::new(&mut places, sampler, columns.collect(), program.batch_size());
+    emulator.take(&places, rules.replicas);
+    for (replica, seed) in [SEED + 1, SEED].into_iter().enumerate() {
+        for (place, words) in first_words(&program, &layout, &standing, seed) {
+            emulator.write(replica, place, words);
+        }
+    }
+    emulator.write(0, standing.arenas[0].values, [f32::NAN.to_bits()]);
+    let loss = |pass: &crate::engine::program::Pass| layout.values[pass.loss.id];
+    let shared = &mut emulator.shared;
+    let parts = UpdateParts {
+        program: &program,
+        layout: &layout,
+        places: &standing,
+        optimizer: &Optimizer::new(shared, &program, loss).unwrap(),
+        drawing: &DeviceSampler::new(shared, sampler, &batches, rules.replicas).unwrap(),
+        batches: &batches,
+    };
+    let mut launches = parts.launches(&UpdatePlan::new(&program, 0, |_| false), count).unwrap();
+    tiles::replace(&mut launches, &rules);
+    emulator.run(&launches, rules.precision);
+    let drawn = batches.columns.iter().zip(&batch.columns).map(|(&column, expected)| {
+        let found = emulator.words(1, column).iter();
+        found.zip(expected).map(|(word, number)| word.abs_diff(number.to_bits())).max().unwrap()
+    });
+    let state = |(at, places): (usize, &ArenaPlaces)| {
+        let [values, first, second] = cpu.state(ArenaId(at));
+        [(values, places.values), (first, places.first), (second, places.second)].map(
+            |(expected, place)| {
+                apart(expected, &places.gathered(&emulator.numbers(1, place)), 1e-20)
+            },
+        )
+    };
+    Some(AfterUpdates {
+        columns: drawn.collect(),
+        states: standing.arenas.iter().enumerate().map(state).collect(),
+        step: emulator.words(1, standing.clock)[2],
+        broken: [0, 1].map(|replica| emulator.words(replica, standing.broken).to_vec()),
+    })
 }

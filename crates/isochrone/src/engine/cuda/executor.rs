@@ -5,26 +5,24 @@ use std::sync::Arc;
 
 use super::graph::{CudaGraph, issue};
 use super::layout::{DeviceLayout, kernels};
-use super::machine::{Machine, Marker};
-use super::memory::{Places, ReplicaMemory, Share};
+use super::machine::{DeviceMemory, Machine, Marker};
+use super::memory::{HeldThere, Places, ReplicaMemory, Share};
 use super::optimizer::{self, Optimizer, OptimizerPlaces};
 use super::products::Products;
 use super::sampler::{self, Batches, DeviceSampler};
 use super::tiles::{self, Rules};
+use super::update::{UpdateParts, first_words};
 use crate::data::sampler::Sampler;
 use crate::engine::Gpu;
-use crate::engine::launches::{Buffer, Launch, Of, Precision, Work};
+use crate::engine::Program;
+use crate::engine::launches::{Buffer, Launch, Precision, Work};
 use crate::engine::plan::UpdatePlan;
-use crate::engine::{ArenaId, Program};
 use crate::error::Result;
 
 /// Updates between two marks in the queue, and how many marks may lie ahead of the GPU: a caller that
 /// asks for more waits, but not until the queue is empty.
 const MARKED: u64 = 64;
 const MOST_MARKS: usize = 2;
-
-/// What belongs to the steps of the parameters.
-const ADAM: Of = ("adam", "");
 
 /// Runs a program on a GPU, once for every seed.
 pub struct CudaExecutor {
@@ -39,6 +37,8 @@ pub struct CudaExecutor {
     pub(super) batches: Batches,
     drawing: DeviceSampler,
     held_out: Option<DeviceSampler>,
+    /// What all replicas share: data, tables and rules.
+    held: Vec<DeviceMemory>,
     pub(super) block: ReplicaMemory,
     /// The memory of all replicas, as much of it as one launch reaches over.
     shares: Vec<Share>,
@@ -80,15 +80,18 @@ impl CudaExecutor {
         let (machine, note) = Machine::new(gpu, &sources(&program)?)?;
         let block = ReplicaMemory::new(&machine, &places, seeds.len())?;
         let loss = |pass: &crate::engine::program::Pass| layout.values[pass.loss.id];
+        let mut held = Vec::new();
+        let mut shared = HeldThere { machine: &machine, held: &mut held };
         let mut executor = Self {
             plans: Vec::new(),
             graphs: HashMap::new(),
             products: Products::new(precision)?,
-            optimizer: Optimizer::new(&machine, &program, loss)?,
-            drawing: DeviceSampler::new(&machine, training, &batches, seeds.len())?,
+            optimizer: Optimizer::new(&mut shared, &program, loss)?,
+            drawing: DeviceSampler::new(&mut shared, training, &batches, seeds.len())?,
             held_out: held_out
-                .map(|sampler| DeviceSampler::new(&machine, sampler, &batches, seeds.len()))
+                .map(|sampler| DeviceSampler::new(&mut shared, sampler, &batches, seeds.len()))
                 .transpose()?,
+            held,
             layout,
             places: optimizer_places,
             batches,
@@ -108,21 +111,8 @@ impl CudaExecutor {
     /// Sets the first values of every replica.
     fn begin(&mut self, seeds: &[u64]) -> Result<()> {
         for (replica, &seed) in seeds.iter().enumerate() {
-            // The seed, the step and the recording.
-            let clock = [seed as u32, (seed >> 32) as u32, 0, 0, 0];
-            self.machine.write(self.block.address(self.places.clock, replica), &clock)?;
-            let initial = |arena: ArenaId| self.program.parameters.initial::<f32>(arena, seed);
-            let mut arenas: Vec<Vec<f32>> = self.program.parameters.arenas().map(initial).collect();
-            for &(target, source, _) in &self.program.followers {
-                arenas[target.0] = arenas[source.0].clone();
-            }
-            for (places, values) in self.places.arenas.iter().zip(&arenas) {
-                let place = self.block.address(places.values, replica);
-                self.machine.write(place, &places.scattered(values))?;
-            }
-            for pass in 0..self.program.passes.len() {
-                let one = self.layout.seed_gradient(&self.program, pass);
-                self.machine.write(self.block.address(one, replica), &[1.0f32])?;
+            for (place, words) in first_words(&self.program, &self.layout, &self.places, seed) {
+                self.machine.write(self.block.address(place, replica), &words)?;
             }
         }
         Ok(())
@@ -137,12 +127,13 @@ impl CudaExecutor {
         (training, held_out): (&Sampler<'_>, Option<&Sampler<'_>>),
     ) -> Result<u32> {
         self.machine.bind()?;
+        let mut shared = HeldThere { machine: &self.machine, held: &mut self.held };
         if let Some(sampler) = held_out
             && let Some(drawing) = &mut self.held_out
         {
-            drawing.add(&self.machine, sampler)?;
+            drawing.add(&mut shared, sampler)?;
         }
-        self.drawing.add(&self.machine, training)
+        self.drawing.add(&mut shared, training)
     }
 
     /// Lets a replica learn from a recording.
@@ -172,8 +163,7 @@ impl CudaExecutor {
 
     /// Bytes of the GPU's memory held by buffers and data.
     pub fn bytes(&self) -> usize {
-        let held_out = self.held_out.as_ref().map_or(0, DeviceSampler::bytes);
-        self.block.bytes() + self.drawing.bytes() + held_out
+        self.block.bytes() + self.held.iter().map(|memory| memory.bytes).sum::<usize>()
     }
 
     /// One update of every replica: draws the batch of `step`, runs every active pass, steps its
@@ -245,7 +235,7 @@ impl CudaExecutor {
         let (plan, _) = self.plan(step, 1);
         let (mut launches, plan) = (Vec::new(), &self.plans[plan]);
         self.layout.forward(&self.program, &self.places.arenas, plan, &mut launches)?;
-        self.backward(plan, &mut launches)?;
+        self.layout.active_backward(&self.program, &self.places.arenas, plan, &mut launches)?;
         self.run(launches)
     }
 
@@ -292,36 +282,17 @@ impl CudaExecutor {
         (plan, (0..most).take_while(serves).count() as u64)
     }
 
-    fn backward(&self, plan: &UpdatePlan, launches: &mut Vec<Launch>) -> Result<()> {
-        let active = (0..self.program.passes.len()).filter(|&pass| plan.active[pass]);
-        active.into_iter().try_for_each(|pass| {
-            self.layout.backward(&self.program, &self.places.arenas, (plan, pass), launches)
-        })
-    }
-
     /// The launches of `count` updates by one plan, their products prepared.
     pub(super) fn launches(&mut self, plan: usize, count: u64) -> Result<Vec<Launch>> {
-        let plan = &self.plans[plan];
-        let (places, arenas) = (&self.places, &self.places.arenas);
-        let losses: Vec<Buffer> =
-            self.program.passes.iter().map(|pass| self.layout.values[pass.loss.id]).collect();
-        let mut launches = Vec::new();
-        for ahead in 0..count {
-            let first = launches.len();
-            launches.extend(self.drawing.launches(&self.batches, places.clock, ahead));
-            Launch::belong(&mut launches[first..], ("sample and load", ""));
-            launches.push(Launch { of: ADAM, ..self.optimizer.begin(places, ahead) });
-            self.layout.forward(&self.program, arenas, plan, &mut launches)?;
-            self.backward(plan, &mut launches)?;
-            let first = launches.len();
-            launches.push(self.optimizer.check(places, &plan.active, &losses, ahead));
-            self.optimizer.descend(places, &plan.active, &mut launches);
-            for &(target, source, rate) in &self.program.followers {
-                launches.push(optimizer::follow(&arenas[target.0], &arenas[source.0], rate));
-            }
-            Launch::belong(&mut launches[first..], ADAM);
-        }
-        launches.push(Launch { of: ADAM, ..optimizer::advance(places, count) });
+        let parts = UpdateParts {
+            program: &self.program,
+            layout: &self.layout,
+            places: &self.places,
+            optimizer: &self.optimizer,
+            batches: &self.batches,
+            drawing: &self.drawing,
+        };
+        let mut launches = parts.launches(&self.plans[plan], count)?;
         tiles::replace(&mut launches, &self.rules());
         prepare(&mut self.products, &self.machine, &self.shares, &launches)?;
         self.machine.wait()?;

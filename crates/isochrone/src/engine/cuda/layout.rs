@@ -125,8 +125,20 @@ impl DeviceLayout {
         Ok(())
     }
 
+    /// Queues the backward half of every active pass.
+    pub fn active_backward(
+        &self,
+        program: &Program<f32>,
+        arenas: &[ArenaPlaces],
+        plan: &UpdatePlan,
+        launches: &mut Vec<Launch>,
+    ) -> Result<()> {
+        let mut active = (0..program.passes.len()).filter(|&pass| plan.active[pass]);
+        active.try_for_each(|pass| self.backward(program, arenas, (plan, pass), launches))
+    }
+
     /// Queues the backward half of one pass.
-    pub fn backward(
+    fn backward(
         &self,
         program: &Program<f32>,
         arenas: &[ArenaPlaces],

@@ -30,9 +30,7 @@ impl Listing {
         let layout = DeviceLayout::new(&mut places, program, rules.replicas)?;
         let (plan, mut launches) = (UpdatePlan::new(program, 0, |_| false), Vec::new());
         layout.forward(program, &optimizer.arenas, &plan, &mut launches)?;
-        for pass in 0..program.passes.len() {
-            layout.backward(program, &optimizer.arenas, (&plan, pass), &mut launches)?;
-        }
+        layout.active_backward(program, &optimizer.arenas, &plan, &mut launches)?;
         tiles::replace(&mut launches, rules);
         Ok(Self { places, optimizer, layout, plan, launches })
     }

@@ -117,13 +117,6 @@ impl Machine {
         .hint("use `--device cpu`: on a GPU batches are drawn from data that lie there"))
     }
 
-    /// Takes memory with these numbers in it.
-    pub fn filled<T: Copy>(&self, numbers: &[T]) -> Result<DeviceMemory> {
-        let memory = self.memory(size_of_val(numbers))?;
-        self.write(memory.address, numbers)?;
-        Ok(memory)
-    }
-
     /// Copies numbers to the GPU once everything queued is done.
     pub fn write<T: Copy>(&self, address: u64, numbers: &[T]) -> Result<()> {
         self.wait()?;

@@ -65,6 +65,47 @@ impl Places {
     }
 }
 
+/// Memory that all replicas share: a GPU's or, in tests, plain memory.
+pub(super) trait SharedMemory {
+    /// Makes sure that so many bytes fit.
+    fn fits(&self, bytes: usize) -> Result<()>;
+
+    /// Takes so many bytes; their address.
+    fn take(&mut self, bytes: usize) -> Result<u64>;
+
+    fn write<T: Copy>(&mut self, address: u64, numbers: &[T]) -> Result<()>;
+
+    /// Takes memory with these numbers in it; its address.
+    fn put<T: Copy>(&mut self, numbers: &[T]) -> Result<u64> {
+        let address = self.take(size_of_val(numbers))?;
+        self.write(address, numbers)?;
+        Ok(address)
+    }
+}
+
+/// What replicas share on a GPU; given back when `held` is dropped.
+pub(super) struct HeldThere<'a> {
+    pub machine: &'a Machine,
+    pub held: &'a mut Vec<DeviceMemory>,
+}
+
+impl SharedMemory for HeldThere<'_> {
+    fn fits(&self, bytes: usize) -> Result<()> {
+        self.machine.has_room(bytes)
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<u64> {
+        let memory = self.machine.memory(bytes)?;
+        let address = memory.address;
+        self.held.push(memory);
+        Ok(address)
+    }
+
+    fn write<T: Copy>(&mut self, address: u64, numbers: &[T]) -> Result<()> {
+        self.machine.write(address, numbers)
+    }
+}
+
 /// The memory of all replicas.
 pub(super) struct ReplicaMemory {
     memory: DeviceMemory,

@@ -26,6 +26,7 @@ mod optimizer;
 mod products;
 mod sampler;
 mod tiles;
+mod update;
 
 #[cfg(test)]
 pub(crate) use compiler::tests::compile_here;

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::machine::{DeviceMemory, Machine};
-use super::memory::Places;
+use super::memory::{Places, SharedMemory};
 use crate::engine::launches::{Argument, Buffer, Grid, Launch};
 use crate::engine::program::Pass;
 use crate::engine::{Adam, ArenaId, Parameter, Parameters, Program, Schedule, Window};
@@ -181,10 +180,10 @@ fn pieces(spread: &[(Range<usize>, usize)], length: usize) -> Vec<Range<usize>> 
     pieces
 }
 
-/// The rules by which arenas move.
+/// The rules by which arenas move, and where they and the places of losses stand on the GPU.
 pub(super) struct Optimizer {
-    rules: DeviceMemory,
-    losses: DeviceMemory,
+    rules: u64,
+    losses: u64,
     /// (pass, arena, how), in the order of the rules.
     steps: Vec<(usize, ArenaId, Adam)>,
     passes: usize,
@@ -193,7 +192,7 @@ pub(super) struct Optimizer {
 impl Optimizer {
     /// Copies the rules of `program` to the GPU; `loss` is the place of a pass's loss.
     pub fn new(
-        machine: &Machine,
+        memory: &mut impl SharedMemory,
         program: &Program<f32>,
         loss: impl Fn(&Pass) -> Buffer,
     ) -> Result<Self> {
@@ -206,8 +205,8 @@ impl Optimizer {
         }
         let losses: Vec<u64> = program.passes.iter().map(|pass| loss(pass).offset as u64).collect();
         Ok(Self {
-            rules: machine.filled(&rules)?,
-            losses: machine.filled(&losses)?,
+            rules: memory.put(&rules)?,
+            losses: memory.put(&losses)?,
             steps,
             passes: losses.len(),
         })
@@ -216,7 +215,7 @@ impl Optimizer {
     /// The launch that makes the constants of the update `ahead` of the clock's.
     pub fn begin(&self, places: &OptimizerPlaces, ahead: u64) -> Launch {
         let arguments = [
-            Argument::Shared(self.rules.address),
+            Argument::Shared(self.rules),
             Argument::size(self.steps.len()),
             Argument::Read(places.clock),
             Argument::Long(ahead),
@@ -269,7 +268,7 @@ impl Optimizer {
     ) -> Launch {
         let mask = active.iter().enumerate().map(|(pass, &on)| u64::from(on) << pass).sum();
         let mut arguments = vec![
-            Argument::Shared(self.losses.address),
+            Argument::Shared(self.losses),
             Argument::size(self.passes),
             Argument::Long(mask),
             Argument::Read(places.clock),

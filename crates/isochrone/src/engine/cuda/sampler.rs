@@ -1,7 +1,6 @@
 //! Draws batches on the GPU, from data that live there: the draws of `data/sampler.rs`.
 
-use super::machine::{DeviceMemory, Machine};
-use super::memory::Places;
+use super::memory::{Places, SharedMemory};
 use crate::data::sampler::{Column, End, First, Rows, RowsId, Sampler, Tables};
 use crate::engine::launches::{Argument, Buffer, Grid, Launch};
 use crate::error::{Error, Result};
@@ -144,19 +143,19 @@ fn permuted(tables: &Tables<'_>) -> Vec<(usize, u32)> {
     permuted.map(|(at, _)| (at, u32::from(Purpose::ORDER.0) + at as u32)).collect()
 }
 
-/// Datasets on the GPU and the tables to draw from them.
+/// Datasets on the GPU and the tables to draw from them: where they stand, and how much there is.
 pub(super) struct DeviceSampler {
     /// A place for each dataset.
-    recordings: DeviceMemory,
+    recordings: u64,
+    most: usize,
     count: usize,
-    choices: DeviceMemory,
-    purposes: DeviceMemory,
-    fillers: DeviceMemory,
+    choices: u64,
+    purposes: u64,
+    fillers: u64,
     choice_count: usize,
     permuted: usize,
     widest: usize,
     column_count: usize,
-    held: Vec<DeviceMemory>,
 }
 
 impl DeviceSampler {
@@ -165,7 +164,7 @@ impl DeviceSampler {
     /// # Errors
     /// The GPU has no room.
     pub fn new(
-        machine: &Machine,
+        memory: &mut impl SharedMemory,
         sampler: &Sampler<'_>,
         batches: &Batches,
         most: usize,
@@ -175,18 +174,18 @@ impl DeviceSampler {
         let purposes: Vec<u32> = permuted(&tables).iter().map(|&(_, purpose)| purpose).collect();
         let fillers = fillers(&tables, batches);
         let mut first = Self {
-            recordings: machine.memory(most * size_of::<Data>())?,
+            recordings: memory.take(most * size_of::<Data>())?,
+            most,
             count: 0,
-            choices: machine.filled(&choices)?,
-            purposes: machine.filled(&purposes)?,
-            fillers: machine.filled(&fillers)?,
+            choices: memory.put(&choices)?,
+            purposes: memory.put(&purposes)?,
+            fillers: memory.put(&fillers)?,
             choice_count: choices.len(),
             permuted: purposes.len(),
             widest: fillers.iter().map(|filler| filler.width as usize).max().unwrap_or(0),
             column_count: fillers.len(),
-            held: Vec::new(),
         };
-        first.add(machine, sampler)?;
+        first.add(memory, sampler)?;
         Ok(first)
     }
 
@@ -194,23 +193,15 @@ impl DeviceSampler {
     ///
     /// # Errors
     /// The GPU has no room.
-    pub fn add(&mut self, machine: &Machine, sampler: &Sampler<'_>) -> Result<u32> {
-        let (data, held) = copied(machine, &sampler.tables())?;
-        let place = self.count * size_of::<Data>();
-        assert!(place < self.recordings.bytes, "as many recordings as replicas at most");
-        machine.write(self.recordings.address + place as u64, &[data])?;
-        self.held.extend(held);
+    pub fn add(&mut self, memory: &mut impl SharedMemory, sampler: &Sampler<'_>) -> Result<u32> {
+        let data = copied(memory, &sampler.tables())?;
+        assert!(self.count < self.most, "as many recordings as replicas at most");
+        memory.write(self.recordings + (self.count * size_of::<Data>()) as u64, &[data])?;
         self.count += 1;
         Ok(self.count as u32 - 1)
     }
 
-    /// Bytes of the GPU's memory that the data take.
-    pub fn bytes(&self) -> usize {
-        self.held.iter().map(|memory| memory.bytes).sum()
-    }
-
-    /// The launches that draw the batch of the update `ahead` of the clock's. `memory` is the
-    /// address of the block.
+    /// The launches that draw the batch of the update `ahead` of the clock's.
     pub fn launches(&self, batches: &Batches, clock: Buffer, ahead: u64) -> Vec<Launch> {
         let size = batches.size;
         let clock = [Argument::Read(clock), Argument::Long(ahead)];
@@ -226,8 +217,8 @@ impl DeviceSampler {
         }
         if self.column_count > 0 {
             let mut gather = vec![
-                Argument::Shared(self.recordings.address),
-                Argument::Shared(self.fillers.address),
+                Argument::Shared(self.recordings),
+                Argument::Shared(self.fillers),
                 clock[0],
                 clock[1],
                 Argument::Read(batches.rows),
@@ -246,9 +237,9 @@ impl DeviceSampler {
     /// The launch that draws rows, and the words that permutations are sorted by.
     fn draw(&self, batches: &Batches, clock: [Argument; 2]) -> Launch {
         let arguments = [
-            Argument::Shared(self.recordings.address),
-            Argument::Shared(self.choices.address),
-            Argument::Shared(self.purposes.address),
+            Argument::Shared(self.recordings),
+            Argument::Shared(self.choices),
+            Argument::Shared(self.purposes),
             clock[0],
             clock[1],
             Argument::Write(batches.rows),
@@ -265,7 +256,7 @@ impl DeviceSampler {
 
 /// Copies a dataset and its tables to the GPU: what networks see of every state, and the states as
 /// they were recorded where a column compares them.
-fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<DeviceMemory>)> {
+fn copied(memory: &mut impl SharedMemory, tables: &Tables<'_>) -> Result<Data> {
     let dataset = tables.dataset;
     if let Some(path) = dataset.stays_in() {
         return Err(Error::memory("the data are too large for memory and stay in the file")
@@ -294,35 +285,20 @@ fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<DeviceMem
         + owners.len()
         + columns.len()
         + nats.len();
-    machine.has_room(4 * numbers)?;
-    let held = vec![
-        machine.filled(&seen(tables))?,
-        machine.filled(&goals)?,
-        machine.filled(states)?,
-        machine.filled(dataset.actions())?,
-        machine.filled(&last_rows)?,
-        machine.filled(&starts)?,
-        machine.filled(tables.cumulative)?,
-        machine.filled(tables.waypoints)?,
-        machine.filled(lesson_goals)?,
-        machine.filled(owners)?,
-        machine.filled(columns)?,
-        machine.filled(nats)?,
-    ];
-    let address = |at: usize| -> u64 { held[at].address };
-    let data = Data {
-        seen: address(0),
-        goals: address(1),
-        states: address(2),
-        actions: address(3),
-        last_rows: address(4),
-        starts: address(5),
-        cumulative: address(6),
-        waypoints: address(7),
-        lesson_goals: address(8),
-        lesson_owners: address(9),
-        lesson_columns: address(10),
-        lesson_nats: address(11),
+    memory.fits(4 * numbers)?;
+    Ok(Data {
+        seen: memory.put(&seen(tables))?,
+        goals: memory.put(&goals)?,
+        states: memory.put(states)?,
+        actions: memory.put(dataset.actions())?,
+        last_rows: memory.put(&last_rows)?,
+        starts: memory.put(&starts)?,
+        cumulative: memory.put(tables.cumulative)?,
+        waypoints: memory.put(tables.waypoints)?,
+        lesson_goals: memory.put(lesson_goals)?,
+        lesson_owners: memory.put(owners)?,
+        lesson_columns: memory.put(columns)?,
+        lesson_nats: memory.put(nats)?,
         rows: dataset.rows() as u32,
         start_count: starts.len() as u32,
         table: tables.cumulative.len() as u32,
@@ -331,8 +307,7 @@ fn copied(machine: &Machine, tables: &Tables<'_>) -> Result<(Data, Vec<DeviceMem
         evened: dataset.is_evened().into(),
         lesson_goal_count: lesson_goals.len() as u32,
         landmarks: columns.len() as u32,
-    };
-    Ok((data, held))
+    })
 }
 
 /// What networks see of every state: normalized, features and all, by the CPU's own code.

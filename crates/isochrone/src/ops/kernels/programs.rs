@@ -1,9 +1,14 @@
 //! The programs whose kernels are checked, and a batch for each.
 
+use std::sync::Arc;
+
 use super::{BATCH, STATE};
-use crate::data::sampler::{Batch, Column, Layout, Offsets, Rows, Sampler, Waypoints};
-use crate::data::{Dataset, Normalization, Scaling};
-use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Value, Window};
+use crate::data::sampler::{Batch, Column, GoalMix, Layout, Offsets, Rows, Sampler, Waypoints};
+use crate::data::{Dataset, Even, Lessons, Normalization, Scaling};
+use crate::engine::cuda::emulation::{AfterUpdates, updates};
+use crate::engine::{
+    Adam, ArenaId, Initial, Parameter, Parameters, Program, Schedule, Value, Window,
+};
 use crate::ops::{
     Activation, AdvantageWeights, Backup, Bootstrap, DeepNorm, DifferenceHead, Directions,
     Extremum, Fit, Iqe, Linear, Mrn, Multiplier, Norm, PqeLh, Push, Scale, Standardize, Targets,
@@ -251,8 +256,73 @@ pub(super) fn layered(widths: &[usize]) -> Program<f32> {
     program
 }
 
-/// A batch of `program` from random walks.
-pub(super) fn drawn(program: &Program<f32>) -> Batch {
+/// A program with every choice of rows and every column that a GPU draws, two passes that descend by
+/// different rules, and a follower.
+pub(super) fn trained(law: Offsets) -> Program<f32> {
+    let mut parameters = Parameters::default();
+    let [fast, slow, other] =
+        ["fast", "slow", "other"].map(|name| parameters.arena(name)).map(|arena| {
+            let shapes = [(STATE, 7), (1, 7)];
+            (arena, shapes.map(|it| parameters.add(arena, "layer", it, Initial::Uniform(0.5))))
+        });
+    let mut program: Program<f32> = Program::new(parameters, BATCH, STATE, 3);
+    let future = program.rows(Rows::Future(law));
+    let (next, random) = (program.rows(Rows::Next), program.rows(Rows::Random));
+    let mix = GoalMix { current: 0.15, future: 0.3, trajectory: 0.25, random: 0.3 };
+    let mixed = program.rows(Rows::Mixed(mix, law));
+    let way = program.rows(Rows::Waypoint(Waypoints::default(), mixed));
+    let ahead = program.rows(Rows::Ahead(5, Some(way)));
+    let free = program.rows(Rows::Ahead(7, None));
+    let taught = program.rows(Rows::Taught);
+    for column in [
+        Column::Noise(3),
+        Column::State(next),
+        Column::State(random),
+        Column::State(mixed),
+        Column::State(free),
+        Column::State(taught),
+        Column::Goal(mixed, GOAL.len()),
+        Column::Action(future),
+        Column::PermutedAction(future, 0),
+        Column::PermutedAction(mixed, 1),
+        Column::RolledAction(random),
+        Column::Gap(way),
+        Column::Gap(ahead),
+        Column::Reached(ahead, mixed, None),
+        Column::Reached(way, mixed, Some(0.4)),
+        Column::Lesson(Layout::START, taught),
+    ] {
+        program.column(column);
+    }
+    let steep = Adam { learning_rate: 1e-2, ..Adam::default() };
+    let rules = [
+        Adam { clip: 0.05, decay: 0.1, schedule: Schedule::Cosine, ..steep },
+        Adam { schedule: Schedule::Warmup, ..steep },
+    ];
+    for (((arena, layer), rows), rule) in
+        [(fast, Layout::START), (other, future)].into_iter().zip(rules)
+    {
+        let state = program.column(Column::State(rows));
+        let (activation, norm) = (Activation::Gelu, Norm::None);
+        let shape = Linear { inputs: STATE, outputs: 7, activation, norm };
+        let value = program.linear(shape, state, &layer);
+        let held = program.linear(shape, state, &slow.1);
+        let both = program.weighted_sum(&[(1.0, value), (-0.5, held)]);
+        let loss = program.mean(both, Scale::Spread);
+        program.descend("any", loss, &[(arena, rule)], Window { from: 0, until: 10 });
+    }
+    program.follow(slow.0, fast.0, 0.3);
+    program
+}
+
+/// The column of `trained` that is noise.
+pub(super) const NOISE: usize = 0;
+
+/// The coordinates that policies see of a goal.
+const GOAL: [usize; 2] = [0, 3];
+
+/// Random walks.
+fn walks() -> (Dataset, Normalization) {
     let mut draws = Stream::new(1, Purpose(900)).draws(0, 0);
     let mut states = vec![0.0f32; 500 * STATE];
     for at in 0..states.len() {
@@ -262,8 +332,33 @@ pub(super) fn drawn(program: &Program<f32>) -> Batch {
     let actions = (0..500 * 3).map(|_| draws.between(-1.0, 1.0) as f32).collect();
     let data = Dataset::new(states, STATE, Some((actions, 3)), &[50; 10]).unwrap();
     let normalization = Normalization::fit(&data, Scaling::Standard).unwrap();
+    (data, normalization)
+}
+
+/// A batch of `program` from random walks.
+pub(super) fn drawn(program: &Program<f32>) -> Batch {
+    let (data, normalization) = walks();
     let sampler = Sampler::new(&data, &normalization, program.layout().clone(), 0.9);
     let mut batch = sampler.batch(program.batch_size());
     sampler.fill(&mut batch, 3, 7).unwrap();
     batch
+}
+
+/// Whole updates of `trained` on random walks with a teacher's answers, evened out or as they are.
+pub(super) fn after_updates(law: Offsets, evened: bool) -> Option<AfterUpdates> {
+    let (data, normalization) = walks();
+    let data = if evened {
+        data.evened(&Even { axes: vec![0, 1], side: 0.2, share: 0.4 }).unwrap()
+    } else {
+        data
+    };
+    let normalization = normalization.with_policy_goal(GOAL.to_vec());
+    // Ten landmarks, of which five were solved; the others have no column.
+    let owners = (0..500).map(|row| row / 50).collect();
+    let columns = (0..10).map(|at| if at % 2 == 0 { at / 2 } else { u32::MAX }).collect();
+    let nats = (0..50).map(|at| 0.3 * at as f32 - 2.0).collect();
+    let lessons = Lessons::new(owners, Arc::new(columns), Arc::new(nats));
+    let program = || trained(law);
+    let sampler = Sampler::new(&data, &normalization, program().layout().clone(), 0.9);
+    updates(&program, &sampler.taught(Some(lessons)), 3)
 }
