@@ -6,7 +6,7 @@ use isochrone::{Result, algorithms};
 use crate::output::{say, say_json};
 use crate::train::text;
 
-/// Prints every key with its meaning and its default.
+/// Print every key with its meaning and its default.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   isochrone config --algorithm cmd2 > my.toml
@@ -15,10 +15,10 @@ pub struct Config {
     /// The learner whose keys are printed
     #[arg(long, short, default_value = algorithms::Config::DEFAULT)]
     algorithm: String,
-    /// Changes one key, e.g. --set train.steps=5000
+    /// Change one key, e.g. --set train.steps=5000
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Prints JSON instead of TOML
+    /// Print JSON instead of TOML
     #[arg(long)]
     json: bool,
 }

@@ -16,7 +16,7 @@ use crate::generate::{self, Generate};
 use crate::output::{Bars, check_target, say, say_json};
 use crate::wording::{counted, grouped};
 
-/// Inspects and converts files of trajectories, records worlds
+/// Inspect and convert files of trajectories, and record worlds
 #[derive(clap::Args)]
 pub struct Data {
     #[command(subcommand)]
@@ -30,7 +30,7 @@ enum Action {
     Generate(Generate),
 }
 
-/// Describes a file of trajectories and what looks wrong with it.
+/// Describe a file of trajectories and what looks wrong with it.
 ///
 /// Reads OGBench npz, D4RL and Minari hdf5 and, in a build with the feature `parquet`, LeRobot; for
 /// Minari and LeRobot also the folder. The files of a folder or a pattern are one dataset, in the
@@ -43,10 +43,10 @@ enum Action {
 struct Inspect {
     #[command(flatten)]
     from: Input,
-    /// Prints the result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Draws a map of the states over the two axes that look like positions: .png and .svg
+    /// Draw a map of the states over the two axes that look like positions: .png and .svg
     #[arg(long, value_name = "PNG")]
     picture: Option<PathBuf>,
     /// The world that the data were recorded in, whose jumps are not taken for unmarked ends
@@ -54,16 +54,16 @@ struct Inspect {
     recorded_in: Option<World>,
 }
 
-/// Converts trajectories: reads all that `inspect` reads, writes OGBench npz.
+/// Convert trajectories from any format that `inspect` reads to OGBench npz.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   isochrone data convert antmaze.hdf5 antmaze.npz")]
 struct Convert {
     #[command(flatten)]
     from: Input,
-    /// The file to write; its extension determines the format
+    /// The file to write, ending in .npz
     to: PathBuf,
-    /// Replaces a file that exists
+    /// Replace the file if it exists
     #[arg(long)]
     force: bool,
 }
@@ -300,8 +300,7 @@ fn convert(arguments: &Convert) -> Result<()> {
 
 /// Refuses a format that cannot be written.
 fn check_format(to: &Path) -> Result<()> {
-    let written = Format::WRITTEN.map(|format| format!("{format} (`.npz`)")).join(", ");
-    let hint = format!("can be written: {written}");
+    let hint = "name a file that ends in `.npz`: OGBench npz can be written";
     match Format::by_ending(to) {
         Some(format) if Format::WRITTEN.contains(&format) => {}
         Some(format) => {
@@ -309,7 +308,7 @@ fn check_format(to: &Path) -> Result<()> {
             return Err(Error::input(what).in_file(to).hint(hint));
         }
         None => {
-            let what = "the extension is not that of a format that can be written";
+            let what = "the extension names no format that can be written";
             return Err(Error::input(what).in_file(to).hint(hint));
         }
     }

@@ -17,7 +17,7 @@ const VALIDATION: u32 = 10;
 /// How a maze is recorded by default.
 const USUAL_KIND: &str = "navigate";
 
-/// Records a world: observations, actions, terminals and, if it has them, qpos and qvel.
+/// Record a world: observations, actions, terminals and, if it has them, qpos and qvel.
 ///
 /// The file has OGBench's layout; a second one, FILE-val.npz, holds a tenth as many other episodes.
 /// The same seed gives the same bytes on any number of threads. Mazes are recorded in the style of
@@ -42,7 +42,7 @@ pub struct Generate {
     /// The file to write, ending in .npz
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    /// Replaces files that exist
+    /// Replace files that exist
     #[arg(long)]
     force: bool,
 }

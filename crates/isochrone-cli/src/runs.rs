@@ -1,4 +1,4 @@
-//! `isochrone runs`: lists runs with how far they are.
+//! `isochrone runs`: lists runs and how far along they are.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ use isochrone::run::{Status, list};
 
 use crate::output::{say, say_json};
 
-/// Lists runs with how far they are.
+/// List runs and how far along they are.
 #[derive(clap::Args)]
 pub struct Runs {
     /// The folder to look in
     #[arg(default_value = "runs")]
     folder: PathBuf,
-    /// Prints the list as JSON
+    /// Print the list as JSON
     #[arg(long)]
     json: bool,
 }

@@ -18,9 +18,9 @@ use crate::signals::Signals;
 use crate::training::{REPORT_EVERY, Workshop, train_all};
 use crate::wording;
 
-/// Learns a distance and a policy.
+/// Learn a distance and a policy.
 ///
-/// The same command in the same folder resumes where it stopped. With more `train.steps`, or with
+/// The same command in the same folder resumes where the run stopped. With more `train.steps`, or with
 /// --more, a complete run continues: schedules and phases then span all updates, old and new.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -31,12 +31,12 @@ use crate::wording;
   isochrone train --from runs/pinwheel-cmd1 --extraction awr --out runs/again")]
 pub struct Train {
     /// A file of trajectories, a folder or a pattern ('logs/*.npz') of them, the name of a world, or a
-    /// config (.toml); left out, the run in --out or that of --from
+    /// config (.toml); without it, the run in --out or that of --from
     pub source: Option<String>,
     /// The learner
     #[arg(long, short, help = learners())]
     pub algorithm: Option<String>,
-    /// Changes one key of the config, e.g. --set train.steps=5000
+    /// Change one key of the config, e.g. --set train.steps=5000
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
     /// The run's folder [default: runs/SOURCE-ALGORITHM]
@@ -45,26 +45,26 @@ pub struct Train {
     /// The seed of the run
     #[arg(long, allow_hyphen_values = true, value_parser = seed)]
     pub seed: Option<u64>,
-    /// Trains so many seeds, each in its own folder, counted up from the seed
+    /// Train N seeds, counting up from --seed, each in its own folder
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub seeds: Option<u64>,
-    /// Trains the complete run in --out for N more updates; one that was stopped is completed first
+    /// Train the complete run in --out for N more updates; a run that was stopped is completed first
     #[arg(long, value_name = "N", requires = "out")]
     #[arg(conflicts_with_all = ["source", "algorithm", "overrides", "seed", "seeds", "from", "extraction"])]
     pub more: Option<u64>,
-    /// Where updates run: auto, cpu or cuda:N; auto takes a GPU where there is one
+    /// Where updates run: auto, cpu or cuda:N; auto uses a GPU if there is one
     #[arg(long, default_value = "cpu")]
     pub device: String,
-    /// Takes the distance of this complete run as it is and learns a new policy from it
+    /// Keep the distance of this complete run and learn a new policy from it
     #[arg(long, value_name = "RUN")]
     pub from: Option<PathBuf>,
-    /// How the policy is taken from the distance: awr, ddpg-bc or none
+    /// How to extract the policy from the distance: awr, ddpg-bc or none
     #[arg(long)]
     pub extraction: Option<String>,
-    /// Without a terminal: seconds between two lines of progress; 0 tells of every row of metrics
+    /// Without a terminal: seconds between two lines of progress; 0 prints every row of metrics
     #[arg(long, value_name = "SECONDS", default_value_t = REPORT_EVERY)]
     pub report_every: f64,
-    /// Prints the result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }

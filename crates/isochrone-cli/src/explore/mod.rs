@@ -48,10 +48,10 @@ pub struct Explore {
     /// Another run of the same data, to show beside it
     #[arg(value_name = "RUN2")]
     other: Option<PathBuf>,
-    /// Where to listen; others than this machine need the token that is printed
+    /// The address to listen on; other machines need the token that is printed
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     host: String,
-    /// The port [default: 4747, or a free one where it is taken]
+    /// The port [default: 4747, or a free one if it is taken]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     /// Do not open a browser
