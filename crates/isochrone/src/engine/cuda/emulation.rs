@@ -142,6 +142,9 @@ impl SharedMemory for PlainMemory {
     }
 }
 
+/// The seed of the replica that is compared, the last; others have the next ones.
+const SEED: u64 = 11;
+
 /// The kernels of a program and the memory they work on.
 struct Emulator {
     folder: TempDir,
@@ -154,17 +157,24 @@ struct Emulator {
 }
 
 impl Emulator {
-    /// `None` where there is no C++ compiler.
-    fn new(program: &Program<f32>) -> Option<Self> {
+    /// The memory of so many replicas before their first update. `None` where there is no C++ compiler.
+    fn new(
+        program: &Program<f32>,
+        (places, layout, optimizer): (&Places, &DeviceLayout, &OptimizerPlaces),
+        replicas: usize,
+    ) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let built = build(program, folder.path())?;
-        Some(Self { folder, built, stride: 0, memory: Vec::new(), shared: PlainMemory::default() })
-    }
-
-    /// Takes the memory of so many replicas.
-    fn take(&mut self, places: &Places, replicas: usize) {
-        self.stride = places.stride();
-        self.memory = vec![0; self.stride * replicas];
+        let (stride, shared) = (places.stride(), PlainMemory::default());
+        let mut emulator =
+            Self { folder, built, stride, memory: vec![0; stride * replicas], shared };
+        for replica in 0..replicas {
+            let seed = SEED + (replicas - 1 - replica) as u64;
+            for (place, words) in first_words(program, layout, optimizer, seed) {
+                emulator.write(replica, place, words);
+            }
+        }
+        Some(emulator)
     }
 
     fn write(&mut self, replica: usize, buffer: Buffer, words: impl IntoIterator<Item = u32>) {
@@ -202,9 +212,6 @@ impl Emulator {
     }
 }
 
-/// The seed of the replica that is compared, the last; others have the next ones.
-const SEED: u64 = 11;
-
 /// Runs one forward and the backward of every pass on the CPU and by the kernels, the latter as so many
 /// replicas of which the last is compared, and gives for every value and gradient how far they are apart.
 /// `None` where there is no C++ compiler.
@@ -216,20 +223,12 @@ pub(crate) fn gaps(
     let mut cpu = Executor::new(program(), Threads::default(), SEED);
     cpu.differentiate(batch, 0);
     let program = program();
-    let mut emulator = Emulator::new(&program)?;
     let Listing { places, optimizer, layout, plan, launches } =
         Listing::new(&program, &Rules { precision, replicas }).unwrap();
-    emulator.take(&places, replicas);
+    let mut emulator = Emulator::new(&program, (&places, &layout, &optimizer), replicas)?;
     for replica in 0..replicas {
-        let seed = SEED + (replicas - 1 - replica) as u64;
-        for (place, words) in first_words(&program, &layout, &optimizer, seed) {
-            emulator.write(replica, place, words);
-        }
-        for (at, numbers) in batch.columns.iter().enumerate() {
-            if let Some(column) = program.column_of(at) {
-                let bits = numbers.iter().map(|x| x.to_bits());
-                emulator.write(replica, layout.values[column.id], bits);
-            }
+        for (column, numbers) in layout.columns(&program).into_iter().zip(&batch.columns) {
+            emulator.write(replica, column, numbers.iter().map(|x| x.to_bits()));
         }
     }
     emulator.run(&launches, precision);
@@ -279,28 +278,20 @@ pub(crate) fn updates(
         cpu.update(&batch, step);
     }
     let program = program();
-    let mut emulator = Emulator::new(&program)?;
     let rules = Rules { precision: Precision::Tf32, replicas: 2 };
     let mut places = Places::default();
     let standing = OptimizerPlaces::new(&mut places, &program);
     let layout = DeviceLayout::new(&mut places, &program, rules.replicas).unwrap();
-    let columns = (0..program.layout().columns().len())
-        .map(|at| program.column_of(at).map_or(Buffer::NONE, |value| layout.values[value.id]));
-    let batches = Batches::new(&mut places, sampler, columns.collect(), program.batch_size());
-    emulator.take(&places, rules.replicas);
-    for (replica, seed) in [SEED + 1, SEED].into_iter().enumerate() {
-        for (place, words) in first_words(&program, &layout, &standing, seed) {
-            emulator.write(replica, place, words);
-        }
-    }
+    let columns = layout.columns(&program);
+    let batches = Batches::new(&mut places, sampler, columns, program.batch_size());
+    let mut emulator = Emulator::new(&program, (&places, &layout, &standing), rules.replicas)?;
     emulator.write(0, standing.arenas[0].values, [f32::NAN.to_bits()]);
-    let loss = |pass: &crate::engine::program::Pass| layout.values[pass.loss.id];
     let shared = &mut emulator.shared;
     let parts = UpdateParts {
         program: &program,
         layout: &layout,
         places: &standing,
-        optimizer: &Optimizer::new(shared, &program, loss).unwrap(),
+        optimizer: &Optimizer::new(shared, &program, &layout.losses(&program)).unwrap(),
         drawing: &DeviceSampler::new(shared, sampler, &batches, rules.replicas).unwrap(),
         batches: &batches,
     };

@@ -15,7 +15,7 @@ use super::update::{UpdateParts, first_words};
 use crate::data::sampler::Sampler;
 use crate::engine::Gpu;
 use crate::engine::Program;
-use crate::engine::launches::{Buffer, Launch, Precision, Work};
+use crate::engine::launches::{Launch, Precision, Work};
 use crate::engine::plan::UpdatePlan;
 use crate::error::Result;
 
@@ -73,20 +73,18 @@ impl CudaExecutor {
         let mut places = Places::default();
         let optimizer_places = OptimizerPlaces::new(&mut places, &program);
         let layout = DeviceLayout::new(&mut places, &program, seeds.len())?;
-        let columns = (0..program.layout().columns().len())
-            .map(|at| program.column_of(at).map_or(Buffer::NONE, |value| layout.values[value.id]));
-        let batches = Batches::new(&mut places, training, columns.collect(), program.batch_size());
+        let columns = layout.columns(&program);
+        let batches = Batches::new(&mut places, training, columns, program.batch_size());
         places.countable()?;
         let (machine, note) = Machine::new(gpu, &sources(&program)?)?;
         let block = ReplicaMemory::new(&machine, &places, seeds.len())?;
-        let loss = |pass: &crate::engine::program::Pass| layout.values[pass.loss.id];
         let mut held = Vec::new();
         let mut shared = HeldThere { machine: &machine, held: &mut held };
         let mut executor = Self {
             plans: Vec::new(),
             graphs: HashMap::new(),
             products: Products::new(precision)?,
-            optimizer: Optimizer::new(&mut shared, &program, loss)?,
+            optimizer: Optimizer::new(&mut shared, &program, &layout.losses(&program))?,
             drawing: DeviceSampler::new(&mut shared, training, &batches, seeds.len())?,
             held_out: held_out
                 .map(|sampler| DeviceSampler::new(&mut shared, sampler, &batches, seeds.len()))

@@ -72,6 +72,17 @@ impl DeviceLayout {
         Ok(Self { replicas, stacks: arrangement.stacks, values, gradients, kept })
     }
 
+    /// The places of the columns of a batch, in the order of the batch.
+    pub fn columns(&self, program: &Program<f32>) -> Vec<Buffer> {
+        let place = |at| program.column_of(at).map_or(Buffer::NONE, |value| self.values[value.id]);
+        (0..program.layout().columns().len()).map(place).collect()
+    }
+
+    /// The place of every pass's loss.
+    pub fn losses(&self, program: &Program<f32>) -> Vec<Buffer> {
+        program.passes.iter().map(|pass| self.values[pass.loss.id]).collect()
+    }
+
     /// The place of the derivative of a pass's loss by itself, which is one.
     pub fn seed_gradient(&self, program: &Program<f32>, pass: usize) -> Buffer {
         self.gradients[pass][program.passes[pass].loss.id]

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use super::memory::{Places, SharedMemory};
 use crate::engine::launches::{Argument, Buffer, Grid, Launch};
-use crate::engine::program::Pass;
 use crate::engine::{Adam, ArenaId, Parameter, Parameters, Program, Schedule, Window};
 use crate::error::Result;
 
@@ -190,11 +189,11 @@ pub(super) struct Optimizer {
 }
 
 impl Optimizer {
-    /// Copies the rules of `program` to the GPU; `loss` is the place of a pass's loss.
+    /// Copies the rules of `program` and the places of its losses to the GPU.
     pub fn new(
         memory: &mut impl SharedMemory,
         program: &Program<f32>,
-        loss: impl Fn(&Pass) -> Buffer,
+        losses: &[Buffer],
     ) -> Result<Self> {
         let (mut rules, mut steps) = (Vec::new(), Vec::new());
         for (at, pass) in program.passes.iter().enumerate() {
@@ -203,7 +202,7 @@ impl Optimizer {
                 steps.push((at, arena, adam));
             }
         }
-        let losses: Vec<u64> = program.passes.iter().map(|pass| loss(pass).offset as u64).collect();
+        let losses: Vec<u64> = losses.iter().map(|loss| loss.offset as u64).collect();
         Ok(Self {
             rules: memory.put(&rules)?,
             losses: memory.put(&losses)?,

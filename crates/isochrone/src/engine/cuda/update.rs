@@ -30,8 +30,7 @@ impl UpdateParts<'_> {
     pub fn launches(&self, plan: &UpdatePlan, count: u64) -> Result<Vec<Launch>> {
         let (program, layout, places) = (self.program, self.layout, self.places);
         let arenas = &places.arenas;
-        let losses: Vec<Buffer> =
-            program.passes.iter().map(|pass| layout.values[pass.loss.id]).collect();
+        let losses = layout.losses(program);
         let mut launches = Vec::new();
         for ahead in 0..count {
             let first = launches.len();
