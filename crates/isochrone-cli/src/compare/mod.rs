@@ -1,6 +1,7 @@
 //! `isochrone compare`: worlds × learners × extractions × seeds, to tables, curves and a page.
 
 mod distance;
+mod overview;
 mod page;
 mod progress;
 mod report;

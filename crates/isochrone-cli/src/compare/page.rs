@@ -7,6 +7,7 @@ use isochrone::run::Conditions;
 use isochrone::run::compare::{Published, Row};
 use isochrone::simulate::World;
 
+use super::overview::{self, Overview};
 use super::report::{ComparisonReport, Protocol, Trained};
 use super::shown::Shown;
 use super::table;
@@ -26,6 +27,7 @@ pub fn page(
          by hand.\n\n",
     );
     about(&mut text, report);
+    overviews(&mut text, report);
     for protocol in &report.protocols {
         let table = table::of_world(&report.rows, protocol.world, report.published()).markdown();
         let _ = write!(text, "\n## {}\n\n{table}", protocol.world);
@@ -81,6 +83,27 @@ fn about(text: &mut String, report: &ComparisonReport) {
             text,
             "- The column `{name}` is from {source}, not measured here: {protocol}."
         );
+    }
+    if !sheet.published.is_empty() && report.protocols.len() > 1 {
+        text.push_str("- Best published: the largest published number, with its learner.\n");
+    }
+}
+
+/// Where there are several worlds, what matters most in all of them side by side.
+fn overviews(text: &mut String, report: &ComparisonReport) {
+    let worlds: Vec<World> = report.protocols.iter().map(|protocol| protocol.world).collect();
+    if worlds.len() < 2 {
+        return;
+    }
+    let (rows, published) = (&report.rows, report.published());
+    let measured =
+        Overview::ALL.map(|overview| (overview.title(), overview.table(rows, &worlds, published)));
+    let title = "Policy alone, measured here / published for the same learner (%)";
+    let beside = (title, overview::reproduced(rows, &worlds, published));
+    for (title, table) in measured.into_iter().chain([beside]) {
+        if let Some(table) = table {
+            let _ = write!(text, "\n## {title}\n\n{}", table.markdown());
+        }
     }
 }
 

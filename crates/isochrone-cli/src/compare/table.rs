@@ -22,11 +22,11 @@ pub fn meaning(world: World) -> &'static str {
 }
 
 /// What stands where nothing was measured.
-const NOTHING: &str = "–";
+pub const NOTHING: &str = "–";
 
 /// Cells, the first row being the head.
 pub struct Table {
-    cells: Vec<Vec<String>>,
+    pub cells: Vec<Vec<String>>,
 }
 
 impl Table {
@@ -116,10 +116,7 @@ pub fn of_accuracy(rows: &[Row], world: World) -> Option<Table> {
         rows.iter().filter(|row| row.world == world && !row.accuracy.is_empty()).collect();
     let head = ["algorithm", "extraction", "seeds", "success (%)"].map(String::from).to_vec();
     let first = |row: &&Row| {
-        let success = match world {
-            World::Maze(_) => mean(&row.last_three, "overall"),
-            _ => mean(&row.policy, "overall"),
-        };
+        let success = alone(row).map_or(NOTHING.into(), one);
         vec![row.algorithm.clone(), row.extraction.clone(), seeds(row), success]
     };
     let mut cells: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(first)).collect();
@@ -210,6 +207,14 @@ fn by_switches(rows: &[&Row]) -> Table {
     Table { cells: std::iter::once(head).chain(rows.iter().map(row)).collect() }
 }
 
+/// The success of a row's policies alone, by the protocol of its world.
+pub fn alone(row: &Row) -> Option<&OverSeeds> {
+    match row.world {
+        World::Maze(_) => row.last_three.get("overall"),
+        _ => row.policy.get("overall"),
+    }
+}
+
 /// The success of every learner over all worlds.
 pub fn of_all(pooled: &[Pooled]) -> Table {
     let head = ["algorithm", "extraction", "runs", "all", "all, IQM"].map(String::from).to_vec();
@@ -239,7 +244,7 @@ pub fn one(over: &OverSeeds) -> String {
 }
 
 /// A mean with its standard error.
-fn scaled(over: &OverSeeds, digits: usize, scale: f64) -> String {
+pub fn scaled(over: &OverSeeds, digits: usize, scale: f64) -> String {
     let number = |value: f64| format!("{:.digits$}", scale * value).replace('-', "−");
     let error = over.standard_error.map(|error| format!(" ± {}", number(error)));
     format!("{}{}", number(over.mean), error.unwrap_or_default())
@@ -255,7 +260,7 @@ fn middle(over: &OverSeeds) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
     fn cells(rows: &[&[&str]]) -> Table {
@@ -281,26 +286,24 @@ mod tests {
         assert_eq!((one(&single), middle(&single)), ("80.0".into(), "80.0".into()));
     }
 
-    #[test]
-    fn a_maze_has_its_tasks_both_protocols_and_what_others_published() {
-        let over = |value: f64| OverSeeds::of(&[value, value]).unwrap();
-        let world: World = "pointmaze-medium-navigate".parse().unwrap();
-        let measured = ["overall", "task_1", "task_2", "task_1_steps"]
-            .map(|name| (name.to_owned(), over(0.5)))
-            .into_iter()
-            .chain([("mean_steps".to_owned(), over(212.0))]);
-        let row = Row {
+    pub fn over(value: f64) -> OverSeeds {
+        OverSeeds::of(&[value, value]).unwrap()
+    }
+
+    /// A row of a learner by AWR, of which nothing was measured.
+    pub fn row(world: World, algorithm: &str) -> Row {
+        Row {
             world,
-            algorithm: "qrl".into(),
+            algorithm: algorithm.into(),
             extraction: "awr".into(),
             seeds: vec![0, 1],
             complete: 2,
             policy: BTreeMap::new(),
-            last_three: measured.collect(),
-            best: Some(over(0.75)),
+            last_three: BTreeMap::new(),
+            best: None,
             change: None,
-            planner: BTreeMap::from([("overall".to_owned(), over(1.0))]),
-            accuracy: BTreeMap::from([("far".to_owned(), over(-0.25))]),
+            planner: BTreeMap::new(),
+            accuracy: BTreeMap::new(),
             seconds: None,
             updates: 10,
             drawn: [1, 2],
@@ -308,17 +311,35 @@ mod tests {
             batch_size: 2,
             departures: Vec::new(),
             problems: Vec::new(),
-        };
-        let column = |name: &str, learner: &str| Published {
+        }
+    }
+
+    /// A column of one number.
+    pub fn column(name: &str, world: World, learner: &str, number: &str) -> Published {
+        let cells = BTreeMap::from([(learner.to_owned(), number.to_owned())]);
+        Published {
             name: name.into(),
             source: String::new(),
             protocol: String::new(),
-            success: BTreeMap::from([(
-                world.name().to_owned(),
-                BTreeMap::from([(learner.to_owned(), "82 ± 5".to_owned())]),
-            )]),
+            success: BTreeMap::from([(world.name().to_owned(), cells)]),
+        }
+    }
+
+    #[test]
+    fn a_maze_has_its_tasks_both_protocols_and_what_others_published() {
+        let world: World = "pointmaze-medium-navigate".parse().unwrap();
+        let measured = ["overall", "task_1", "task_2", "task_1_steps"]
+            .map(|name| (name.to_owned(), over(0.5)))
+            .into_iter()
+            .chain([("mean_steps".to_owned(), over(212.0))]);
+        let row = Row {
+            last_three: measured.collect(),
+            best: Some(over(0.75)),
+            planner: BTreeMap::from([("overall".to_owned(), over(1.0))]),
+            accuracy: BTreeMap::from([("far".to_owned(), over(-0.25))]),
+            ..row(world, "qrl")
         };
-        let published = [column("A", "qrl"), column("B", "gcbc")];
+        let published = [column("A", world, "qrl", "82 ± 5"), column("B", world, "gcbc", "82 ± 5")];
         let rows = [row];
         let table = of_world(&rows, world, &published);
         assert_eq!(

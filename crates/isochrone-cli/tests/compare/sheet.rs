@@ -1,5 +1,10 @@
 //! A comparison that a sheet describes.
 
+use std::path::Path;
+use std::process::Command;
+
+use isochrone::run::compare::Sheet;
+
 use crate::{FOLDER, csv, holds, isochrone, read, said};
 
 #[test]
@@ -70,4 +75,30 @@ fn a_sheet_names_worlds_learners_and_what_others_published() {
     assert_eq!(again, told);
     let [_, refused] = said(command(&["--set", "data.policy_goal=[5]"]), 2);
     assert!(refused.contains("`data.policy_goal` is `[5]`"), "{refused}");
+}
+
+#[test]
+fn the_page_of_published_budgets_is_what_the_kept_runs_give_by_the_sheet_in_the_tree() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = FOLDER.path().join("kept");
+    std::fs::create_dir(&folder).unwrap();
+    let mut unpack = Command::new("tar");
+    unpack.arg("xzf").arg(root.join("benches/results/pointmaze-published.tgz"));
+    assert!(unpack.arg("-C").arg(&folder).status().unwrap().success());
+    let runs = folder.join("published");
+    let sheets = [runs.join("sheet.toml"), root.join("configs/pointmaze-published.toml")];
+    let [kept, ours] = sheets.map(|path| Sheet::read(&path).unwrap());
+    assert_eq!(kept, ours);
+    let name = "results-pointmaze-published";
+    let mut report = isochrone();
+    report.args(["compare", "--report-only"]).arg(runs).arg("--results");
+    report.arg(folder.join(name).with_extension("md"));
+    said(report, 0);
+    for end in ["md", "svg"] {
+        let file = Path::new(name).with_extension(end);
+        let [made, kept] = [folder.join(&file), root.join("docs").join(&file)]
+            .map(|path| std::fs::read_to_string(path).unwrap());
+        let differs = made.lines().zip(kept.lines()).find(|(one, other)| one != other);
+        assert!(made == kept, "{}: {differs:?}", file.display());
+    }
 }
