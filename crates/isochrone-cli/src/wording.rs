@@ -50,13 +50,17 @@ pub fn over_training(config: &RunConfig, folder: &Path) -> Result<Option<OverTra
 
 /// The mean of the last evaluations and, beside it, the best.
 pub fn evaluations(over: &OverTraining) -> String {
-    format!(
-        "by the policy while it trained: {:.1} % in the mean of the last {}, {:.1} % in the best of {}",
-        100.0 * over.last_three,
-        counted(over.evaluations.min(LAST) as u64, "evaluation", "evaluations"),
-        100.0 * over.best,
-        over.evaluations
-    )
+    let [last, best] = [over.last_three, over.best].map(|share| format!("{:.1} %", 100.0 * share));
+    let success = match over.evaluations {
+        1 => format!("{best} in the only evaluation"),
+        count => {
+            let last_ones = count.min(LAST);
+            format!(
+                "{last} in the mean of the last {last_ones} evaluations, {best} in the best of {count}"
+            )
+        }
+    };
+    format!("by the policy while it trained: {success}")
 }
 
 /// A number that may not be defined.
@@ -230,6 +234,15 @@ pub fn state(state: &[f32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn evaluations_are_summarized_where_there_are_several() {
+        let told = |rates: &[f64]| evaluations(&OverTraining::of(rates).unwrap());
+        assert_eq!(told(&[0.5]), "by the policy while it trained: 50.0 % in the only evaluation");
+        let wanted = "by the policy while it trained: 50.0 % in the mean of the last 3 evaluations, \
+                      100.0 % in the best of 4";
+        assert_eq!(told(&[1.0, 0.0, 0.5, 1.0]), wanted);
+    }
 
     #[test]
     fn thousands_are_apart() {
