@@ -52,13 +52,24 @@ fn environment(name: &str, requirements: &str) -> Result<PathBuf, String> {
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
     let list = folder.join("requirements.txt");
     std::fs::write(&list, requirements).unwrap();
-    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "-r"]).arg(&list))?;
+    // Most modules are never imported: what is gets compiled then.
+    let words = ["-m", "pip", "install", "--quiet", "--no-compile", "-r"];
+    run(Command::new(&python).args(words).arg(&list))?;
     std::fs::write(&stamp, wanted).unwrap();
     Ok(python)
 }
 
-fn requirements() -> String {
-    std::fs::read_to_string(here().join("tests/requirements.txt")).unwrap()
+fn text_of(file: &str) -> String {
+    std::fs::read_to_string(here().join(file)).unwrap()
+}
+
+/// The maturin that `pyproject.toml` asks for.
+fn maturin() -> String {
+    let project = text_of("pyproject.toml");
+    let wanted = |line: &str| {
+        Some(line.strip_prefix("requires = [\"")?.strip_suffix("\"]")?.to_owned() + "\n")
+    };
+    project.lines().find_map(wanted).unwrap()
 }
 
 /// A cargo that finds everything as this test's own build left it: maturin describes the interpreter
@@ -75,7 +86,7 @@ fn cargo() -> PathBuf {
 
 /// The words of the README's `maturin build`, but for the folder that the wheel goes to.
 fn build_words() -> Vec<String> {
-    let readme = std::fs::read_to_string(here().join("../../README.md")).unwrap();
+    let readme = text_of("../../README.md");
     let line = readme.lines().find(|line| line.starts_with("maturin build ")).unwrap();
     let words = line.strip_suffix(" --out wheels").unwrap().split_whitespace();
     words.skip(1).map(str::to_owned).collect()
@@ -107,15 +118,15 @@ fn build(python: &Path) -> Result<PathBuf, String> {
     Ok(found)
 }
 
-/// The interpreter that the tests run in and the wheel, made once; without them, the reason.
-fn ready() -> Option<(PathBuf, PathBuf)> {
-    static READY: OnceLock<Result<(PathBuf, PathBuf), String>> = OnceLock::new();
-    let made = READY.get_or_init(|| {
-        let python = environment("venv", &requirements())?;
-        let wheel = build(&python)?;
-        Ok((python, wheel))
-    });
-    made.clone().map_err(|reason| eprintln!("skipped: {reason}")).ok()
+/// The wheel, built once.
+fn wheel() -> Result<PathBuf, String> {
+    static WHEEL: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    WHEEL.get_or_init(|| build(&environment("build", &maturin())?)).clone()
+}
+
+/// What a test needs; without it, a line says why.
+fn or_skipped<T>(made: Result<T, String>) -> Option<T> {
+    made.map_err(|reason| eprintln!("skipped: {reason}")).ok()
 }
 
 fn install(python: &Path, wheel: &Path) -> Result<(), String> {
@@ -125,18 +136,24 @@ fn install(python: &Path, wheel: &Path) -> Result<(), String> {
 
 #[test]
 fn the_wheel_passes_its_tests_in_python() {
-    let Some((python, wheel)) = ready() else { return };
+    // Installed while the other test builds the wheel.
+    let made = environment("venv", &text_of("tests/requirements.txt"));
+    let Some((python, wheel)) = or_skipped(made.and_then(|python| Ok((python, wheel()?)))) else {
+        return;
+    };
     let size = std::fs::metadata(&wheel).unwrap().len();
     assert!(size < LARGEST, "{} has {size} bytes", wheel.display());
     let name = wheel.file_name().unwrap().to_string_lossy().into_owned();
     assert!(name.contains("-cp310-abi3-"), "{name} is not of the stable ABI from 3.10 on");
     install(&python, &wheel).unwrap();
     let tested = Command::new(&python)
-        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error::pytest.PytestWarning"])
+        .args(["-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"])
+        .args(["-W", "error::pytest.PytestWarning"])
         .arg(here().join("tests"))
         .env("WHEEL", &wheel)
         .env("MYPY_CACHE_DIR", kept("mypy"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("PYTHONPYCACHEPREFIX", kept("bytecode"))
+        .env_remove("PYTHONDONTWRITEBYTECODE")
         .current_dir(kept(""))
         .output()
         .unwrap();
@@ -145,11 +162,8 @@ fn the_wheel_passes_its_tests_in_python() {
 
 #[test]
 fn the_quickstart_runs_with_the_wheel_and_numpy_alone() {
-    let Some((_, wheel)) = ready() else { return };
-    let python = match environment("fresh", "numpy\n") {
-        Ok(python) => python,
-        Err(reason) => return eprintln!("skipped: {reason}"),
-    };
+    let made = wheel().and_then(|wheel| Ok((wheel, environment("fresh", "numpy\n")?)));
+    let Some((wheel, python)) = or_skipped(made) else { return };
     install(&python, &wheel).unwrap();
     let folder = kept("quickstart");
     std::fs::remove_dir_all(&folder).ok();
