@@ -4,7 +4,7 @@ use isochrone::evaluate::OverSeeds;
 use isochrone::run::compare::{Published, Row};
 use isochrone::simulate::World;
 
-use super::table::{NOTHING, Table, alone, one, scaled};
+use super::table::{NOTHING, Table, one, scaled};
 
 /// What an overview compares.
 pub enum Overview {
@@ -27,7 +27,7 @@ impl Overview {
 
     fn of<'r>(&self, row: &'r Row) -> Option<&'r OverSeeds> {
         match self {
-            Self::PolicyAlone => alone(row),
+            Self::PolicyAlone => row.success(),
             Self::AlongPlanner => row.planner.get("overall"),
             Self::RelativeError => row.accuracy.get("median_relative_error"),
         }
@@ -71,7 +71,7 @@ impl Overview {
 pub fn reproduced(rows: &[Row], worlds: &[World], published: &[Published]) -> Option<Table> {
     side_by_side(rows, worlds, |row| {
         let theirs = published.iter().find_map(|column| column.cell(row.world, &row.algorithm))?;
-        Some(format!("{} / {theirs}", one(alone(row)?)))
+        Some(format!("{} / {theirs}", one(row.success()?)))
     })
 }
 
@@ -88,19 +88,19 @@ fn side_by_side(
             learners.push(learner);
         }
     }
-    learners.retain(|learner| rows.iter().any(|row| name(row) == *learner && cell(row).is_some()));
     let head = ["algorithm", "extraction"].into_iter().chain(short_names(worlds));
-    let line = |learner: &[String; 2]| {
+    let mut cells: Vec<Vec<String>> = vec![head.map(String::from).collect()];
+    for learner in learners {
         let of = |world: &World| {
-            let row = rows.iter().find(|row| row.world == *world && name(row) == *learner)?;
-            cell(row)
+            cell(rows.iter().find(|row| row.world == *world && name(row) == learner)?)
         };
-        let cells = worlds.iter().map(|world| of(world).unwrap_or_else(|| NOTHING.into()));
-        learner.iter().cloned().chain(cells).collect()
-    };
-    let head = head.map(String::from).collect();
-    let cells = std::iter::once(head).chain(learners.iter().map(line)).collect();
-    (!learners.is_empty()).then_some(Table { cells })
+        let found: Vec<Option<String>> = worlds.iter().map(of).collect();
+        if found.iter().any(Option::is_some) {
+            let found = found.into_iter().map(|cell| cell.unwrap_or_else(|| NOTHING.into()));
+            cells.push(learner.iter().cloned().chain(found).collect());
+        }
+    }
+    (cells.len() > 1).then_some(Table { cells })
 }
 
 /// The names of `worlds` without a first word that all share.

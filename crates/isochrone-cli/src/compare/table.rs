@@ -116,7 +116,7 @@ pub fn of_accuracy(rows: &[Row], world: World) -> Option<Table> {
         rows.iter().filter(|row| row.world == world && !row.accuracy.is_empty()).collect();
     let head = ["algorithm", "extraction", "seeds", "success (%)"].map(String::from).to_vec();
     let first = |row: &&Row| {
-        let success = alone(row).map_or(NOTHING.into(), one);
+        let success = row.success().map_or(NOTHING.into(), one);
         vec![row.algorithm.clone(), row.extraction.clone(), seeds(row), success]
     };
     let mut cells: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(first)).collect();
@@ -205,14 +205,6 @@ fn by_switches(rows: &[&Row]) -> Table {
         cells
     };
     Table { cells: std::iter::once(head).chain(rows.iter().map(row)).collect() }
-}
-
-/// The success of a row's policies alone, by the protocol of its world.
-pub fn alone(row: &Row) -> Option<&OverSeeds> {
-    match row.world {
-        World::Maze(_) => row.last_three.get("overall"),
-        _ => row.policy.get("overall"),
-    }
 }
 
 /// The success of every learner over all worlds.

@@ -53,6 +53,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// The overall success of its policies alone, as the protocol of its world counts it.
+    pub fn success(&self) -> Option<&OverSeeds> {
+        counted(self.world, &self.last_three, &self.policy).get("overall")
+    }
+
     fn of(runs: &[RunResult]) -> Result<Self> {
         let first = &runs[0];
         let complete: Vec<&RunResult> =
@@ -83,6 +88,14 @@ impl Row {
             departures: departures(&first.config)?,
             problems: runs.iter().filter_map(problem).collect(),
         })
+    }
+}
+
+/// What counts: in mazes the last three evaluations, elsewhere the final one.
+fn counted<'m, M: ?Sized>(world: World, last_three: &'m M, last: &'m M) -> &'m M {
+    match world {
+        World::Maze(_) => last_three,
+        _ => last,
     }
 }
 
@@ -212,10 +225,7 @@ impl Results {
         let success = |world: World, name: &str, extraction: Option<&str>| -> Vec<f64> {
             let same =
                 self.runs.iter().filter(|run| run.combination() == (world, name, extraction));
-            let rates = same.map(|run| match world {
-                World::Maze(_) => run.last_three[0],
-                _ => run.policy[0],
-            });
+            let rates = same.map(|run| counted(world, &run.last_three, &run.policy)[0]);
             rates.filter(|value| value.is_finite()).collect()
         };
         let pool = |runs: &[RunResult]| {
