@@ -49,7 +49,7 @@ fn the_sheets_hold_the_worlds_and_learners_of_the_benchmarks() {
     let expected = [
         ("antmaze-d4rl", 6, 9),
         ("antmaze-ogbench", 1, 9),
-        ("antmaze-paper", 6, 2),
+        ("antmaze-paper", 6, 5),
         ("atlas", 8, 1),
         ("distance", 4, 12),
         ("pointmaze-giant", 1, 1),
