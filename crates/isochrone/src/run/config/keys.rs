@@ -25,10 +25,8 @@ pub(super) fn read_algorithm(mut table: Table) -> Result<algorithms::Config> {
     let mut whole = Table::try_from(defaults).map_err(|error| Error::input(error.to_string()))?;
     whole.remove("name");
     overlay(&mut whole, table);
-    let mut track = serde_path_to_error::Track::new();
-    let value = serde_path_to_error::Deserializer::new(Value::Table(whole), &mut track);
-    let read = algorithms::Config::read(&name, value).expect("a learner that has defaults");
-    read.map_err(|error| unreadable("algorithm", &track.path().to_string(), &error))
+    let read = algorithms::Config::read(&name, Value::Table(whole));
+    read.expect("a learner that has defaults").map_err(|error| unreadable("algorithm", &error))
 }
 
 /// Writes what was `given` over the defaults, key by key; a thing of another kind replaces them.
@@ -54,13 +52,14 @@ pub(super) fn read_part<T: DeserializeOwned>(key: &str, value: Option<Value>) ->
 
 /// Reads one part of the config; an error names the dotted key.
 fn read_value<T: DeserializeOwned>(key: &str, value: Value) -> Result<T> {
-    serde_path_to_error::deserialize(value)
-        .map_err(|error| unreadable(key, &error.path().to_string(), error.inner()))
+    T::deserialize(value).map_err(|error| unreadable(key, &error))
 }
 
-/// The error of a part of the config, `inner` the place inside it.
-fn unreadable(key: &str, inner: &str, error: &toml::de::Error) -> Error {
-    let key = if inner == "." { key.to_owned() } else { format!("{key}.{inner}") };
+/// The error of a part of the config. The last line of TOML's own words names the place inside it.
+fn unreadable(key: &str, error: &toml::de::Error) -> Error {
+    let words = error.to_string();
+    let inner = words.lines().last().and_then(|line| line.strip_prefix("in `")?.strip_suffix('`'));
+    let key = inner.map_or_else(|| key.to_owned(), |inner| format!("{key}.{inner}"));
     explain(&key, &one_line(error.message()))
 }
 
@@ -69,13 +68,12 @@ fn explain(key: &str, message: &str) -> Error {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     for (prefix, kind) in [("unknown field", "key"), ("unknown variant", "choice")] {
         if let (true, Some((wrong, known))) = (message.starts_with(prefix), quoted.split_first()) {
-            let inside = key.strip_suffix(wrong).map_or(key, |key| key.trim_end_matches('.'));
             let hint = if known.is_empty() {
                 "there are no keys here".into()
             } else {
                 nearest(wrong, known)
             };
-            return Error::input(format!("unknown {kind} `{wrong}` of `{inside}`")).hint(hint);
+            return Error::input(format!("unknown {kind} `{wrong}` of `{key}`")).hint(hint);
         }
     }
     let expected = [
