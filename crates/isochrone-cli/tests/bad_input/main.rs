@@ -31,9 +31,16 @@ fn mistakes_in_a_config_name_the_key_and_what_to_do() {
     assert_names(&bench.refused(2, &["key.toml"]), &["`discout`", "`discount`?", "key.toml"]);
     std::fs::write(bench.path("text.toml"), "train = [\nmore = 1").unwrap();
     assert_names(&bench.refused(2, &["text.toml"]), &["not TOML", "text.toml"]);
-    let cases: [(&str, &[&str]); 26] = [
+    let cases: [(&str, &[&str]); 27] = [
         ("train.stepz=5", &["`stepz` of `train`", "`steps`?"]),
-        ("algorithm.optimizer.learning_rat=1", &["`learning_rat`", "`learning_rate`?"]),
+        (
+            "algorithm.optimizer.learning_rat=1",
+            &["`learning_rat` of `algorithm.optimizer`", "`learning_rate`?"],
+        ),
+        (
+            "algorithm.policy.network.hidden=[4,'a']",
+            &["`algorithm.policy.network.hidden`", "\"a\""],
+        ),
         ("train.steps=many", &["`train.steps`", "many", "a whole number"]),
         ("train.steps=-5", &["`train.steps`", "-5", "a whole number"]),
         ("train.steps=0", &["`train.steps` is `0`"]),
