@@ -77,28 +77,35 @@ fn a_sheet_names_worlds_learners_and_what_others_published() {
     assert!(refused.contains("`data.policy_goal` is `[5]`"), "{refused}");
 }
 
-#[test]
-fn the_page_of_published_budgets_is_what_the_kept_runs_give_by_the_sheet_in_the_tree() {
+/// Unpacks `benches/results/ARCHIVE.tgz`, which holds the folder `runs`, and compares its sheet with
+/// `configs/ARCHIVE.toml` and its page with `docs/results-ARCHIVE.md`.
+fn kept_runs_give_the_page(archive: &str, runs: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = FOLDER.path().join("kept");
+    let folder = FOLDER.path().join(format!("kept-{archive}"));
     std::fs::create_dir(&folder).unwrap();
     let mut unpack = Command::new("tar");
-    unpack.arg("xzf").arg(root.join("benches/results/pointmaze-published.tgz"));
+    unpack.arg("xzf").arg(root.join(format!("benches/results/{archive}.tgz")));
     assert!(unpack.arg("-C").arg(&folder).status().unwrap().success());
-    let runs = folder.join("published");
-    let sheets = [runs.join("sheet.toml"), root.join("configs/pointmaze-published.toml")];
+    let runs = folder.join(runs);
+    let sheets = [runs.join("sheet.toml"), root.join(format!("configs/{archive}.toml"))];
     let [kept, ours] = sheets.map(|path| Sheet::read(&path).unwrap());
     assert_eq!(kept, ours);
-    let name = "results-pointmaze-published";
+    let name = format!("results-{archive}");
     let mut report = isochrone();
     report.args(["compare", "--report-only"]).arg(runs).arg("--results");
-    report.arg(folder.join(name).with_extension("md"));
+    report.arg(folder.join(&name).with_extension("md"));
     said(report, 0);
     for end in ["md", "svg"] {
-        let file = Path::new(name).with_extension(end);
+        let file = Path::new(&name).with_extension(end);
         let [made, kept] = [folder.join(&file), root.join("docs").join(&file)]
             .map(|path| std::fs::read_to_string(path).unwrap());
         let differs = made.lines().zip(kept.lines()).find(|(one, other)| one != other);
         assert!(made == kept, "{}: {differs:?}", file.display());
     }
+}
+
+#[test]
+fn pages_of_published_budgets_are_what_the_kept_runs_give_by_the_sheets_in_the_tree() {
+    kept_runs_give_the_page("pointmaze-published", "published");
+    kept_runs_give_the_page("antmaze-paper", "antmaze-paper");
 }
