@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::flags::seed;
 use crate::opened::{data_of, open_run, sampled};
-use crate::output::{Bars, say, say_json};
+use crate::output::{say, say_json};
+use crate::progress::Bars;
 use crate::wording;
 
 /// Check the triangle inequality of a learned distance on data states

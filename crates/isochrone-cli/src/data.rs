@@ -13,7 +13,8 @@ use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::generate::{self, Generate};
-use crate::output::{Bars, check_target, say, say_json};
+use crate::output::{check_target, say, say_json};
+use crate::progress::Bars;
 use crate::wording::{counted, grouped};
 
 /// Inspect and convert files of trajectories, and record worlds

@@ -16,9 +16,10 @@ use serde::Serialize;
 
 use crate::examiner::{Examiner, Measured, Steering};
 use crate::flags::seed;
-use crate::output::{Bars, say, say_json};
+use crate::output::{say, say_json};
+use crate::progress::{Bars, REPORT_EVERY};
 use crate::signals::Signals;
-use crate::training::{REPORT_EVERY, Workshop, train_all};
+use crate::training::{Workshop, train_all};
 use crate::wording;
 
 /// Folders and learners: the one to use, and the paper's as printed. The first takes longest and so

@@ -14,8 +14,9 @@ use crate::evaluation::Evaluation;
 use crate::examiner::{Examiner, Steering};
 use crate::flags::Nodes;
 use crate::opened::{open_run, sampled, seed_folders};
-use crate::output::{Bars, say, say_json};
+use crate::output::{say, say_json};
 use crate::pictures;
+use crate::progress::{Bars, Counter};
 use crate::routes::routes;
 use crate::{seeds, wording};
 
@@ -196,7 +197,7 @@ fn both(drawn: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Measures every complete seed of a folder.
 fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
-    let bar = Bars::new().bar("evaluate", folders.len() as u64);
+    let counter = Counter::new("evaluate", folders.len() as u64, "seeds");
     let mut opened = complete_seeds(folders)?;
     opened.iter_mut().for_each(|one| arguments.nodes.apply(&mut one.config));
     let (source, trajectories) = data(&opened[0])?;
@@ -204,9 +205,9 @@ fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
     let mut evaluations = Vec::new();
     for one in &opened {
         evaluations.push(measure(one, &examiner, &trajectories, arguments.control)?.evaluation);
-        bar.inc(1);
+        counter.advance(1);
     }
-    bar.finish_and_clear();
+    drop(counter);
     let pictures =
         if arguments.no_pictures { Vec::new() } else { paint_seeds(arguments, &evaluations)? };
     let report = seeds::SeedsReport::new(arguments.run.clone(), evaluations, pictures);

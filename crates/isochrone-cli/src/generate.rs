@@ -9,7 +9,8 @@ use isochrone::simulate::{Environment, World, check_memory};
 use isochrone::{Error, Result};
 
 use crate::flags::seed;
-use crate::output::{Bars, check_target, say};
+use crate::output::{check_target, say};
+use crate::progress::Counter;
 use crate::wording::grouped;
 
 /// For every so many episodes one more is recorded for validation.
@@ -103,9 +104,9 @@ struct Recorder<'a> {
 impl Recorder<'_> {
     fn write(&self, path: &Path, episodes: Range<u32>) -> Result<()> {
         let (count, since) = (episodes.len() as u64, Instant::now());
-        let bar = Bars::new().bar("episodes", count);
-        let recorded = self.environment.record(self.seed, episodes, &|| bar.inc(1));
-        bar.finish_and_clear();
+        let counter = Counter::new(&format!("record  {}", self.world), count, "episodes");
+        let recorded = self.environment.record(self.seed, episodes, &|| counter.advance(1));
+        drop(counter);
         let recorded = recorded?;
         let seconds = since.elapsed().as_secs_f64();
         let further: Vec<npz::NamedArray<'_>> = recorded

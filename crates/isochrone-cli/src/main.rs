@@ -19,6 +19,7 @@ mod opened;
 mod output;
 mod pictures;
 mod plan;
+mod progress;
 mod query;
 mod routes;
 mod runs;

@@ -1,11 +1,9 @@
-//! Output: lines on standard output that survive a closed pipe, progress bars, and files that are not
-//! replaced unasked.
+//! Output: lines on standard output that survive a closed pipe, and files that are not replaced unasked.
 
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
@@ -50,47 +48,6 @@ pub fn warn(line: &str) {
 /// As [`warn`], whoever speaks.
 pub fn complain(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// Progress bars on the terminal; nothing where there is none.
-pub struct Bars {
-    bars: MultiProgress,
-}
-
-impl Bars {
-    /// No bars yet.
-    pub fn new() -> Self {
-        Self { bars: MultiProgress::new() }
-    }
-
-    /// Bars that are not drawn.
-    pub fn hidden() -> Self {
-        Self { bars: MultiProgress::with_draw_target(ProgressDrawTarget::hidden()) }
-    }
-
-    /// A bar of `length` steps with the time left.
-    pub fn bar(&self, label: &str, length: u64) -> ProgressBar {
-        let bar = self.bars.add(ProgressBar::new(length));
-        let template =
-            "{prefix:<16} [{bar:24}] {elapsed_precise} left {eta_precise}  {pos}/{len}  {msg}";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("#> "));
-        }
-        bar.set_prefix(label.to_owned());
-        bar
-    }
-
-    /// A spinner for work of unknown length.
-    pub fn spinner(&self, label: &str) -> ProgressBar {
-        let bar = self.bars.add(ProgressBar::new_spinner());
-        if let Ok(style) = ProgressStyle::with_template("{prefix:<16} {spinner} {elapsed_precise}")
-        {
-            bar.set_style(style);
-        }
-        bar.set_prefix(label.to_owned());
-        bar.enable_steady_tick(std::time::Duration::from_millis(200));
-        bar
-    }
 }
 
 /// Refuses a file that exists, unless it may be replaced.

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::flags::Nodes;
 use crate::opened::{data_of, open_run};
-use crate::output::{Bars, say, say_json};
+use crate::output::{say, say_json};
+use crate::progress::Bars;
 use crate::{examiner, wording};
 
 /// Plan a path between two states with the distance of a run

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use indicatif::ProgressBar;
 use isochrone::data::{Field, RowStream, TableWriter, Values};
 use isochrone::model::Model;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::opened::open_asked;
-use crate::output::{Bars, check_target, say, say_json};
+use crate::output::{check_target, say, say_json};
+use crate::progress::Counter;
 use crate::wording::{counted, grouped};
 
 /// Ask a run about many pairs of states: steps, actions, distance from the data
@@ -225,7 +225,7 @@ fn by_row(asked: &Asked<'_>, arguments: &Query) -> Result<(u64, u64)> {
         fields.extend(["from_spacings", "to_spacings"].map(Field::number));
     }
     let mut writer = TableWriter::create(&arguments.out, fields)?;
-    let bar = Bars::new().bar("query", rows as u64);
+    let counter = Counter::new("query", rows as u64, "pairs");
     let mut many = 0;
     while let Some(starts) = from.portion()? {
         let goals = match &one {
@@ -241,10 +241,9 @@ fn by_row(asked: &Asked<'_>, arguments: &Query) -> Result<(u64, u64)> {
         }
         let count = starts.len() / asked.state_size();
         writer.rows(count, &values)?;
-        bar.inc(count as u64);
+        counter.advance(count as u64);
     }
     writer.finish()?;
-    bar.finish_and_clear();
     Ok((rows as u64, many))
 }
 
@@ -260,13 +259,12 @@ fn pairwise(asked: &Asked<'_>, arguments: &Query) -> Result<(u64, u64)> {
     starts.need_width(asked.state_size())?;
     let goals = goals.all()?;
     let rows = starts.rows;
-    let bar = Bars::new().bar("query", (rows * count) as u64);
+    let counter = Counter::new("query", (rows * count) as u64, "pairs");
     let mut sheet = Sheet::new(asked, arguments, goals, count)?;
     while let Some(starts) = starts.portion()? {
-        sheet.add(&starts, &bar)?;
+        sheet.add(&starts, &counter)?;
     }
     let far = sheet.finish()?;
-    bar.finish_and_clear();
     Ok(((rows * count) as u64, far))
 }
 
@@ -305,7 +303,7 @@ impl<'a, 'm> Sheet<'a, 'm> {
         Ok(Self { asked, writer, npz, goals, count, embedded, to_spacings, rows: 0, far: 0 })
     }
 
-    fn add(&mut self, starts: &[f32], bar: &ProgressBar) -> Result<()> {
+    fn add(&mut self, starts: &[f32], counter: &Counter) -> Result<()> {
         let (asked, size) = (self.asked, self.asked.state_size());
         let rows = starts.len() / size;
         let model = asked.model;
@@ -328,7 +326,7 @@ impl<'a, 'm> Sheet<'a, 'm> {
         }
         self.write(rows, answers)?;
         self.rows += rows as u64;
-        bar.inc((rows * self.count) as u64);
+        counter.advance((rows * self.count) as u64);
         Ok(())
     }
 

@@ -12,7 +12,8 @@ use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::opened::open_run;
-use crate::output::{Bars, check_target, say, say_json};
+use crate::output::{check_target, say, say_json};
+use crate::progress::Counter;
 use crate::wording::{self, counted, grouped};
 
 /// Score every frame of recorded trajectories by the steps that remain to a goal
@@ -205,7 +206,7 @@ fn score(model: &Model, dataset: &Dataset, goal: &Goal, out: &Path) -> Result<Sc
     let mut writer = TableWriter::create(out, fields)?;
     let shown = shown(dataset.trajectories());
     let mut scored = Scored { far: 0, courses: shown.iter().map(|&at| (at, Vec::new())).collect() };
-    let bar = Bars::new().bar("score", dataset.rows() as u64);
+    let counter = Counter::new("score", dataset.rows() as u64, "rows");
     let mut flush = |waiting: &mut Waiting| -> Result<()> {
         let steps = match goal {
             Goal::Last => model.steps(&waiting.states, &waiting.goals)?,
@@ -228,13 +229,12 @@ fn score(model: &Model, dataset: &Dataset, goal: &Goal, out: &Path) -> Result<Sc
             values.push(Values::Wholes(&waiting.remaining));
         }
         writer.rows(steps.len(), &values)?;
-        bar.inc(steps.len() as u64);
+        counter.advance(steps.len() as u64);
         *waiting = Waiting::default();
         Ok(())
     };
     frames(dataset, goal, &mut flush)?;
     writer.finish()?;
-    bar.finish_and_clear();
     Ok(scored)
 }
 

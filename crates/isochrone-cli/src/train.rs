@@ -14,8 +14,9 @@ use serde::Serialize;
 use crate::flags::{hardware, seed};
 use crate::opened::seed_folders;
 use crate::output::{say, say_json};
+use crate::progress::{REPORT_EVERY, Recordings};
 use crate::signals::Signals;
-use crate::training::{REPORT_EVERY, Workshop, train_all};
+use crate::training::{Workshop, train_all};
 use crate::wording;
 
 /// Learn a distance and a policy.
@@ -144,7 +145,9 @@ pub fn run(arguments: &Train, threads: usize) -> Result<()> {
     }
     let collective = Collective::launched()?;
     let hardware = Hardware { collective: collective.clone(), ..hardware(&arguments.device)? };
-    let source = run::open_shared_source(&jobs[0].0, &collective)?;
+    let recordings = Recordings::default();
+    let recorded = |world: &str, episodes, of| recordings.recorded(world, episodes, of);
+    let source = run::open_shared_source(&jobs[0].0, &collective, &recorded)?;
     source.notes.iter().for_each(|note| crate::output::warn(note));
     let signals = Signals::listen()?;
     let report_every = arguments.report_every;

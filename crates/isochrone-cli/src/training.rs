@@ -11,11 +11,8 @@ use isochrone::evaluate::Success;
 use isochrone::run::{self, Conditions, Finished, Observer, RunConfig, Source};
 use isochrone::{Error, Result};
 
-use crate::output::Bars;
+use crate::progress::Bars;
 use crate::signals::Signals;
-
-/// Seconds between two lines of progress where there is no terminal.
-pub const REPORT_EVERY: f64 = 10.0;
 
 /// What runs are trained with.
 pub struct Workshop<'a> {

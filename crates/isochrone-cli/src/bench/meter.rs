@@ -1,6 +1,5 @@
 //! Measures cases on one device, and gathers the answer.
 
-use indicatif::ProgressBar;
 use isochrone::Result;
 use isochrone::engine::Hardware;
 use serde::Serialize;
@@ -10,6 +9,7 @@ use super::machine::{Machine, peak_memory};
 use super::measure::{Found, Limits, Products, on_cpu, on_gpu};
 use super::planner::Planning;
 use super::solver::Solver;
+use crate::progress::Counter;
 
 /// Everything that is reported.
 #[derive(Debug, Serialize)]
@@ -47,13 +47,13 @@ impl Meter {
         Self { hardware, machine, products, peak, limits }
     }
 
-    pub fn measure(&mut self, case: &Case, data: &BenchData, bar: &ProgressBar) -> Result<Found> {
-        bar.set_message(case.title());
+    pub fn measure(&mut self, case: &Case, data: &BenchData, counter: &Counter) -> Result<Found> {
+        counter.note(case.title());
         let found = match &self.hardware.gpu {
             Some(gpu) => on_gpu(case, data, gpu, self.limits),
             None => on_cpu(case, data, &self.products, self.limits),
         };
-        bar.inc(1);
+        counter.advance(1);
         found
     }
 

@@ -17,7 +17,8 @@ use isochrone::{Error, Result};
 use self::case::{BenchData, Case, SHAPE_NAMES, Shape, learners};
 use self::measure::{Found, Limits};
 use self::meter::Meter;
-use crate::output::{Bars, say, say_json};
+use crate::output::{say, say_json};
+use crate::progress::Counter;
 
 /// Measure how long an update takes on this machine, and how long its matrix products alone take
 #[derive(Debug, clap::Args)]
@@ -105,10 +106,10 @@ pub fn run(arguments: &Bench, threads: usize) -> Result<()> {
         learners.iter().flat_map(one).collect::<Vec<_>>()
     };
     let cases: Vec<Case> = shapes.iter().flat_map(of).collect();
-    let bar = Bars::new().bar("bench", cases.len() as u64);
+    let counter = Counter::new("bench", cases.len() as u64, "cases");
     let found: Result<Vec<Found>> =
-        cases.iter().map(|case| bench.measure(case, &BenchData::new(case)?, &bar)).collect();
-    bar.finish_and_clear();
+        cases.iter().map(|case| bench.measure(case, &BenchData::new(case)?, &counter)).collect();
+    drop(counter);
     let found = found?;
     let rest = arguments.algorithms.is_empty().then(|| -> Result<_> {
         Ok((solver::measure()?, planner::measure(&Threads::new(threads)?, arguments.quick)?))

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use indicatif::ProgressBar;
 use isochrone::checkpoint::write_whole;
 use isochrone::report::{Curves, Reference, Series, Spread, pictures};
 use isochrone::{Error, Result};
@@ -13,7 +12,8 @@ use super::case::{BenchData, Case, Shape};
 use super::machine::{Machine, available_memory, mebibytes};
 use super::measure::Found;
 use super::meter::Meter;
-use crate::output::{Bars, say, say_json};
+use crate::output::{say, say_json};
+use crate::progress::Counter;
 
 /// What grows while all else stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -128,7 +128,7 @@ pub fn run(
     std::fs::create_dir_all(out).map_err(|error| Error::disk("create", out, error))?;
     let most = if quick { FEW } else { usize::MAX };
     let places = places(meter.hardware.gpu.is_some(), most);
-    let bar = Bars::new().bar("scaling", (places.len() * learners.len()) as u64);
+    let counter = Counter::new("scaling", (places.len() * learners.len()) as u64, "points");
     let mut scaling = Scaling::new(meter);
     for axis in AXES {
         for learner in learners {
@@ -137,7 +137,7 @@ pub fn run(
                 let mut case = base.clone();
                 axis.set(&mut case, value);
                 let file = (axis == Axis::Disk).then(|| out.join("rows.npz"));
-                match point(meter, &case, file.as_deref(), &bar) {
+                match point(meter, &case, file.as_deref(), &counter) {
                     Ok(found) => scaling.points.push(Point { axis, value, found }),
                     Err(error @ Error::Memory(_)) => {
                         let (learner, why) = (case.learner, error.to_string());
@@ -149,7 +149,7 @@ pub fn run(
         }
         scaling.write(out)?;
     }
-    bar.finish_and_clear();
+    drop(counter);
     if json { say_json(&scaling) } else { scaling.tell(out) }
 }
 
@@ -159,11 +159,11 @@ fn places(gpu: bool, most: usize) -> Vec<(Axis, usize)> {
 }
 
 /// Measures one place, where its data fit into memory; with `file` they then stay in that file.
-fn point(meter: &mut Meter, case: &Case, file: Option<&Path>, bar: &ProgressBar) -> Result<Found> {
+fn point(meter: &mut Meter, case: &Case, file: Option<&Path>, counter: &Counter) -> Result<Found> {
     if let Some(available) = available_memory()
         && BenchData::bytes(case) > available
     {
-        bar.inc(1);
+        counter.advance(1);
         return Err(Error::memory(format!(
             "{} rows need {}, this machine has {}",
             case.rows,
@@ -172,10 +172,10 @@ fn point(meter: &mut Meter, case: &Case, file: Option<&Path>, bar: &ProgressBar)
         )));
     }
     let data = BenchData::new(case)?;
-    let Some(file) = file else { return meter.measure(case, &data, bar) };
+    let Some(file) = file else { return meter.measure(case, &data, counter) };
     let found = data.moved_to(file, BenchData::bytes(case) / 16);
     let found = found.map_err(|error| Error::memory(error.to_string()));
-    let found = found.and_then(|data| meter.measure(case, &data, bar));
+    let found = found.and_then(|data| meter.measure(case, &data, counter));
     // What is left of a file that could not be written is of no use either.
     let _ = std::fs::remove_file(file);
     found

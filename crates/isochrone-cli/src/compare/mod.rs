@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use isochrone::checkpoint::{Lock, write_whole};
 use isochrone::report::{Comparison, Series, pictures as draw};
-use isochrone::run::Conditions;
 use isochrone::run::compare::{Curve, Failure, Plan, Request, Results, Row, Sheet};
+use isochrone::run::{Conditions, Recorded, UNHEARD};
 use isochrone::simulate::World;
 use isochrone::{Error, Result, plain};
 
@@ -24,6 +24,7 @@ use self::sweep::Engines;
 use crate::examiner::Steering;
 use crate::flags::{Nodes, hardware};
 use crate::output::{say, say_json};
+use crate::progress::Recordings;
 use crate::signals::Signals;
 
 /// The text of a tuning grid, kept beside the runs so that the page stays a function of the folder.
@@ -115,9 +116,15 @@ pub fn run(arguments: &Compare, threads: usize) -> Result<()> {
     }
     let request = request(arguments)?;
     let out = &folder(arguments);
+    let recordings = Recordings::default();
+    let recorded: Recorded<'_> = if arguments.json {
+        UNHEARD
+    } else {
+        &|world, episodes, of| recordings.recorded(world, episodes, of)
+    };
     let failures = match &arguments.engines {
         engines if engines.dry_run || engines.is_asked() => {
-            let plan = planned(Plan::list(&request, out)?);
+            let plan = planned(Plan::list(&request, out, recorded)?);
             if engines.dry_run {
                 return engines.tell(&plan, out, &arguments.device, threads);
             }
@@ -126,7 +133,7 @@ pub fn run(arguments: &Compare, threads: usize) -> Result<()> {
             keep_sheet(&request, out)?;
             failures
         }
-        _ => execute(&request, out, arguments, threads)?,
+        _ => execute(&request, out, arguments, threads, recorded)?,
     };
     let reported = report(std::slice::from_ref(out), grid, arguments);
     worst(failures).map_or(reported, Err)
@@ -150,16 +157,17 @@ fn execute(
     out: &Path,
     arguments: &Compare,
     threads: usize,
+    recorded: Recorded<'_>,
 ) -> Result<Vec<Failure>> {
     let hardware = hardware(&arguments.device)?;
-    let plan = planned(Plan::new(request, out)?);
+    let plan = planned(Plan::new(request, out, recorded)?);
     let signals = Signals::listen()?;
     let _lock = Lock::take(out)?;
     let conditions = Conditions::new(option_env!("ISOCHRONE_COMMIT"), threads);
     keep_sheet(request, out)?;
     let progress = Progress::new(&plan, signals.clone(), !arguments.json);
     let failures = plan.execute(&conditions, &hardware, &progress);
-    progress.finish();
+    drop(progress);
     if let Some(signal) = signals.received() {
         let out = out.display();
         crate::output::warn(&format!("saved in {out}; the same command resumes from there"));

@@ -1,52 +1,83 @@
 //! The progress of a comparison: a line for each run at work, and one for the whole.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use indicatif::ProgressBar;
 use isochrone::Error;
 use isochrone::evaluate::Success;
 use isochrone::run::Observer;
 use isochrone::run::compare::{Job, Plan, Watch};
 
-use crate::output::Bars;
+use crate::progress::{Bars, Counter};
 use crate::signals::Signals;
+use crate::wording::counted;
 
 /// Updates between two movements of a bar.
 const TOLD_EVERY: u64 = 16;
 
-/// All bars of a comparison.
+/// All bars of a comparison; gone when dropped.
 pub struct Progress {
     bars: Bars,
-    whole: ProgressBar,
+    whole: Arc<Whole>,
     signals: Signals,
 }
 
-impl Progress {
-    /// Bars for the updates of `plan`; none that is seen unless `shown`.
-    pub fn new(plan: &Plan, signals: Signals, shown: bool) -> Self {
-        let bars = if shown { Bars::new() } else { Bars::hidden() };
-        let updates = |complete: bool| -> u64 {
-            let jobs = plan.jobs.iter().filter(|job| !complete || job.is_complete());
-            jobs.map(|job| job.config.train.steps).sum()
-        };
-        let runs = crate::wording::counted(plan.jobs.len() as u64, "run", "runs");
-        let whole = bars.bar(&format!("compare  {runs}"), updates(false));
-        whole.set_position(updates(true));
-        whole.reset_eta();
-        Self { bars, whole, signals }
+/// The updates of all runs together.
+struct Whole {
+    updates: Counter,
+    ended: AtomicUsize,
+}
+
+impl Whole {
+    /// Says what is at work now.
+    fn note(&self, note: String) {
+        self.updates.note(note);
+        self.updates.advance(0);
     }
 
-    /// Takes the bars away.
-    pub fn finish(&self) {
-        self.whole.finish_and_clear();
+    /// So many more runs have ended.
+    fn end(&self, runs: usize) {
+        let ended = self.ended.fetch_add(runs, Ordering::Relaxed) + runs;
+        self.updates.note(format!("{} done", counted(ended as u64, "run", "runs")));
     }
+}
+
+impl Progress {
+    /// Bars for the updates of `plan`, or lines where there is no terminal; nothing unless `shown`.
+    pub fn new(plan: &Plan, signals: Signals, shown: bool) -> Self {
+        let bars = if shown { Bars::new() } else { Bars::hidden() };
+        let complete: Vec<&Job> = plan.jobs.iter().filter(|job| job.is_complete()).collect();
+        let updates = |jobs: &[&Job]| jobs.iter().map(|job| job.config.train.steps).sum();
+        let runs = counted(plan.jobs.len() as u64, "run", "runs");
+        let all = updates(&plan.jobs.iter().collect::<Vec<_>>());
+        let updated = Counter::on(bars.bar(&format!("compare  {runs}"), all), "updates", shown);
+        updated.skip(updates(&complete));
+        let whole = Arc::new(Whole { updates: updated, ended: AtomicUsize::new(0) });
+        whole.end(complete.len());
+        Self { bars, whole, signals }
+    }
+}
+
+/// World, learner and seed of a run.
+fn label(job: &Job) -> String {
+    let parts: Vec<&str> = job.folder.iter().filter_map(|part| part.to_str()).collect();
+    parts[parts.len().saturating_sub(3)..].join(" ")
 }
 
 impl Watch for Progress {
     fn begins(&self, job: &Job) -> Box<dyn Observer> {
-        let parts: Vec<&str> = job.folder.iter().filter_map(|part| part.to_str()).collect();
-        let label = parts[parts.len().saturating_sub(3)..].join(" ");
-        let bar = self.bars.bar(&label, job.config.train.steps);
+        let bar = self.bars.bar(&label(job), job.config.train.steps);
         let (whole, signals) = (self.whole.clone(), self.signals.clone());
         Box::new(Line { bar, whole, signals, told: 0 })
+    }
+
+    fn measures(&self, job: &Job) {
+        self.whole.note(format!("measuring {}", label(job)));
+    }
+
+    fn measured(&self, _job: &Job) {
+        self.whole.end(0);
     }
 
     fn signal(&self) -> Option<i32> {
@@ -57,7 +88,7 @@ impl Watch for Progress {
 /// The line of one run; gone when the run ends.
 struct Line {
     bar: ProgressBar,
-    whole: ProgressBar,
+    whole: Arc<Whole>,
     signals: Signals,
     /// Updates that the whole was told of.
     told: u64,
@@ -66,12 +97,24 @@ struct Line {
 impl Line {
     fn tell(&mut self, step: u64) {
         self.bar.set_position(step);
-        self.whole.inc(step - self.told);
+        self.whole.updates.advance(step - self.told);
         self.told = step;
     }
 }
 
 impl Observer for Line {
+    fn solved(&mut self, solved: usize, goals: usize) {
+        if solved == goals {
+            self.bar.set_message("");
+            self.bar.reset_eta();
+            self.whole.end(0);
+        } else if solved.is_multiple_of(16) {
+            let solving = format!("solving distances to goals {solved}/{goals}");
+            self.whole.note(format!("{}: {solving}", self.bar.prefix()));
+            self.bar.set_message(solving);
+        }
+    }
+
     fn updated(&mut self, step: u64, _steps: u64) {
         if step.is_multiple_of(TOLD_EVERY) {
             self.tell(step);
@@ -83,9 +126,10 @@ impl Observer for Line {
     }
 
     fn resumed(&mut self, step: u64) {
-        self.tell(step);
+        self.bar.set_position(step);
         self.bar.reset_eta();
-        self.whole.reset_eta();
+        self.whole.updates.skip(step - self.told);
+        self.told = step;
     }
 
     fn evaluated(&mut self, _step: u64, success: &Success) {
@@ -102,5 +146,6 @@ impl Drop for Line {
         // What a run that diverged did not do is not left to do.
         self.tell(self.bar.length().unwrap_or(self.told));
         self.bar.finish_and_clear();
+        self.whole.end(1);
     }
 }

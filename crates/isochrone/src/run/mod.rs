@@ -41,5 +41,8 @@ pub use plane::{Ends, PINWHEEL, Plane};
 pub use presets::{known_learners, preset, tuned};
 pub use provenance::{Conditions, Resumption};
 pub use session::{Finished, Observer, Silent, execute};
-pub use source::{RecordedWorld, Source, open_shared_source, open_source, prepare, tasks};
+pub use source::{
+    Recorded, RecordedWorld, Source, UNHEARD, open_shared_source, open_source, open_told, prepare,
+    tasks,
+};
 pub use tables::{over_training, update_seconds};

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
 use crate::collective::Collective;
@@ -119,36 +120,57 @@ pub struct RecordedWorld {
     pub family_names: Vec<String>,
 }
 
+/// Is told how many of all episodes of a world are recorded: the world's name and both numbers.
+pub type Recorded<'a> = &'a (dyn Fn(&str, u32, u32) + Sync);
+
+/// Whoever is told and says nothing.
+pub const UNHEARD: Recorded<'static> = &|_, _, _| {};
+
 /// Generates a world's data or reads a file.
 ///
 /// # Errors
 /// The file cannot be read or is not what it must be.
 pub fn open_source(config: &DataConfig) -> Result<Source> {
-    open_among(config, &Collective::default())
+    open_told(config, UNHEARD)
 }
 
-/// As [`open_source`], as one of the processes that carry `config` together: each reads and holds a
+/// As [`open_source`]; `recorded` is told how far the recording of a world is.
+///
+/// # Errors
+/// As [`open_source`].
+pub fn open_told(config: &DataConfig, recorded: Recorded<'_>) -> Result<Source> {
+    open_among(config, &Collective::default(), recorded)
+}
+
+/// As [`open_told`], as one of the processes that carry `config` together: each reads and holds a
 /// share of the files' rows. Where something needs all rows, every process has them.
 ///
 /// # Errors
 /// As [`open_source`].
-pub fn open_shared_source(config: &RunConfig, collective: &Collective) -> Result<Source> {
+pub fn open_shared_source(
+    config: &RunConfig,
+    collective: &Collective,
+    recorded: Recorded<'_>,
+) -> Result<Source> {
     let DataConfig { recorded_in, even, .. } = &config.data;
     let needs_all = recorded_in.is_some() || even.is_some() || config.algorithm.teacher().is_some();
     let alone = Collective::default();
-    open_among(&config.data, if needs_all { &alone } else { collective })
+    open_among(&config.data, if needs_all { &alone } else { collective }, recorded)
 }
 
-fn open_among(config: &DataConfig, collective: &Collective) -> Result<Source> {
+fn open_among(
+    config: &DataConfig,
+    collective: &Collective,
+    recorded: Recorded<'_>,
+) -> Result<Source> {
     if let Ok(world) = config.source.parse::<World>() {
         let environment = world.open();
-        let Recording { dataset, families, family_names } = match config.episodes {
-            None => environment.generate(config.seed)?,
-            Some(count) => {
-                check_memory(&*environment, count)?;
-                environment.record(config.seed, 0..count, &|| {})?.recording
-            }
-        };
+        let count = config.episodes.unwrap_or_else(|| environment.episodes());
+        check_memory(&*environment, count)?;
+        let done = AtomicU32::new(0);
+        let told = || recorded(world.name(), done.fetch_add(1, Ordering::Relaxed) + 1, count);
+        let Recording { dataset, families, family_names } =
+            environment.record(config.seed, 0..count, &told)?.recording;
         let world = Some(RecordedWorld { world, environment, families, family_names });
         return Ok(Source { world, ..Source::new(dataset) });
     }
@@ -342,6 +364,20 @@ pub(super) fn fingerprint(dataset: &Dataset) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_recorded_episode_is_told_of() {
+        let told = std::sync::Mutex::new(Vec::new());
+        let config =
+            DataConfig { source: "roads".into(), episodes: Some(3), ..DataConfig::default() };
+        let recorded = |world: &str, episodes, of| {
+            told.lock().unwrap().push((world.to_owned(), episodes, of));
+        };
+        open_told(&config, &recorded).unwrap();
+        let mut told = told.into_inner().unwrap();
+        told.sort();
+        assert_eq!(told, [1, 2, 3].map(|episode| ("roads".to_owned(), episode, 3)));
+    }
 
     #[test]
     fn a_world_whose_walls_hold_the_states_is_not_the_one_they_were_recorded_in() {

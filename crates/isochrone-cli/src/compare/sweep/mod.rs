@@ -20,25 +20,23 @@ mod slurm;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use indicatif::HumanDuration;
 use isochrone::checkpoint::Lock;
 use isochrone::data::Memory;
-use isochrone::run::Conditions;
 use isochrone::run::compare::{Failure, Plan};
+use isochrone::run::{Conditions, UNHEARD};
 use isochrone::{Error, Result};
 
 use self::engine::{Engine, Resources};
 use self::list::{Outcome, Sweep};
 use super::progress::Progress;
 use crate::flags::hardware;
-use crate::output::{Bars, say, warn};
+use crate::output::{say, warn};
+use crate::progress::{Bars, Counter};
 use crate::signals::Signals;
 use crate::wording::counted;
 
 /// Between two looks at the folder.
 const LOOK: Duration = Duration::from_millis(500);
-/// Between two lines where there is no terminal.
-const TELL: Duration = Duration::from_secs(30);
 
 /// Where and how the runs of a comparison are executed.
 #[derive(clap::Args)]
@@ -188,20 +186,13 @@ fn wait(
     let bars = if shown { Bars::new() } else { Bars::hidden() };
     let runs = counted(left.len() as u64, "run", "runs");
     let bar = bars.bar(&format!("{}  {runs}", engine.place()), left.len() as u64);
-    let (begun, mut told) = (Instant::now(), Instant::now());
+    let counter = Counter::on(bar, "done", shown);
     let mut asked = Instant::now();
     loop {
         let ended = left.iter().filter(|&&index| sweep.is_over(index)).count();
-        bar.set_position(ended as u64);
+        counter.reach(ended as u64);
         if ended == left.len() || signals.received().is_some() {
             break;
-        }
-        if shown && bar.is_hidden() && told.elapsed() > TELL {
-            told = Instant::now();
-            let each = begun.elapsed() / ended.max(1) as u32;
-            let rest = HumanDuration(each * (left.len() - ended) as u32);
-            let rest = if ended == 0 { String::new() } else { format!(", {rest} left") };
-            warn(&format!("{ended} of {runs} done{rest}"));
         }
         if asked.elapsed() > engine.patience() {
             asked = Instant::now();
@@ -213,7 +204,6 @@ fn wait(
         }
         std::thread::sleep(LOOK);
     }
-    bar.finish_and_clear();
     Ok(())
 }
 
@@ -225,7 +215,7 @@ pub fn only(index: usize, out: &Path, threads: usize) -> Result<()> {
     let (sweep, job) = Sweep::read(out, index)?;
     let signals = Signals::listen()?;
     let hardware = hardware(&sweep.device)?;
-    let plan = Plan::of_one(job, sweep.planner)?;
+    let plan = Plan::of_one(job, sweep.planner, UNHEARD)?;
     let conditions = Conditions::new(option_env!("ISOCHRONE_COMMIT"), threads);
     let progress = Progress::new(&plan, signals.clone(), false);
     let failed = plan.execute(&conditions, &hardware, &progress).pop();

@@ -12,7 +12,7 @@ use crate::engine::Threads;
 use crate::error::{Error, Result};
 use crate::evaluate::ExactSteps;
 use crate::run::presets::form;
-use crate::run::{DataConfig, RunConfig, Source, open_source, tuned};
+use crate::run::{DataConfig, Recorded, RunConfig, Source, open_told, tuned};
 use crate::simulate::World;
 use crate::spelling::nearest;
 use crate::train::Trainer;
@@ -119,13 +119,13 @@ impl Plan {
     ///
     /// # Errors
     /// As [`list`](Self::list); data of all seeds that do not fit into memory.
-    pub fn new(request: &Request, out: &Path) -> Result<Self> {
-        let mut plan = Self::list(request, out)?;
+    pub fn new(request: &Request, out: &Path, recorded: Recorded<'_>) -> Result<Self> {
+        let mut plan = Self::list(request, out, recorded)?;
         let one_recording = request.sheet.as_ref().is_some_and(|sheet| sheet.one_recording);
         plan.check_memory(if one_recording { 1 } else { request.seeds })?;
         for at in 0..plan.jobs.len() {
             let data = plan.jobs[at].config.data.clone();
-            plan.open(&data)?;
+            plan.open(&data, recorded)?;
         }
         Ok(plan)
     }
@@ -134,9 +134,9 @@ impl Plan {
     ///
     /// # Errors
     /// Its data cannot be read.
-    pub fn of_one(job: Job, planner: bool) -> Result<Self> {
+    pub fn of_one(job: Job, planner: bool, recorded: Recorded<'_>) -> Result<Self> {
         let mut plan = Self::empty(planner);
-        plan.open(&job.config.data)?;
+        plan.open(&job.config.data, recorded)?;
         plan.jobs.push(job);
         Ok(plan)
     }
@@ -156,7 +156,7 @@ impl Plan {
     ///
     /// # Errors
     /// Unknown names, settings that do not fit, or a folder with runs of another config.
-    pub fn list(request: &Request, out: &Path) -> Result<Self> {
+    pub fn list(request: &Request, out: &Path, recorded: Recorded<'_>) -> Result<Self> {
         RunConfig::default().seeds(request.seeds)?;
         let worlds = distinct(&request.worlds);
         let worlds: Vec<World> =
@@ -166,7 +166,7 @@ impl Plan {
         let mut combinations: Vec<Combination> = Vec::new();
         for &world in &worlds {
             for entry in &entries {
-                for found in plan.combine(request, world, entry, out)? {
+                for found in plan.combine(request, (world, entry), out, recorded)? {
                     if combinations.iter().any(|other| other.folder == found.folder) {
                         return Err(Error::input("two learners of one name")
                             .in_file(&found.folder)
@@ -203,9 +203,9 @@ impl Plan {
     fn combine(
         &mut self,
         request: &Request,
-        world: World,
-        entry: &LearnerEntry,
+        (world, entry): (World, &LearnerEntry),
         out: &Path,
+        recorded: Recorded<'_>,
     ) -> Result<Vec<Combination>> {
         let label = entry.label();
         let place = out.join(world.name());
@@ -229,7 +229,7 @@ impl Plan {
                     None => place.join(&label),
                 };
             let fitting = resolve(request, world, entry, variant, &given)
-                .and_then(|config| self.fit(&config).map(|()| config))
+                .and_then(|config| self.fit(&config, recorded).map(|()| config))
                 .map_err(|error| error.in_file(&folder));
             match fitting {
                 Ok(config) => found.push(Combination { config, folder }),
@@ -247,10 +247,10 @@ impl Plan {
     }
 
     /// Opens the data unless they are open already.
-    fn open(&mut self, data: &DataConfig) -> Result<()> {
+    fn open(&mut self, data: &DataConfig, recorded: Recorded<'_>) -> Result<()> {
         let known = |(other, _): &(DataConfig, Source)| recording(other) == recording(data);
         if !self.sources.iter().any(known) {
-            self.sources.push((data.clone(), open_source(data)?));
+            self.sources.push((data.clone(), open_told(data, recorded)?));
         }
         Ok(())
     }
@@ -271,12 +271,12 @@ impl Plan {
     }
 
     /// Checks that a run of `config` could start.
-    fn fit(&mut self, config: &RunConfig) -> Result<()> {
+    fn fit(&mut self, config: &RunConfig, recorded: Recorded<'_>) -> Result<()> {
         if extraction(config)?.as_deref() == Some("none") {
             return Err(Error::input("extraction `none` learns no policy to compare")
                 .hint("choose `awr` or `ddpg-bc`"));
         }
-        self.open(&config.data)?;
+        self.open(&config.data, recorded)?;
         let Some(source) = self.source(config) else { return Ok(()) };
         let data = source.prepared(config)?;
         let (seed, discount) = (config.seed, source.discount(config));
@@ -345,6 +345,11 @@ fn resolve(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::UNHEARD;
+
+    fn planned(request: &Request) -> Result<Plan> {
+        Plan::new(request, Path::new("out"), UNHEARD)
+    }
 
     fn request(algorithms: &[&str], extraction: Choice, overrides: &[&str]) -> Request {
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
@@ -368,7 +373,7 @@ mod tests {
     fn every_combination_is_a_run_of_its_own_with_the_preset_where_there_is_one() {
         let mut wanted = request(&["cmd2", "cmd1", "cmd2"], Choice::Default, &["seed=7"]);
         wanted.worlds.push("roads".into());
-        let plan = Plan::new(&wanted, Path::new("out")).unwrap();
+        let plan = planned(&wanted).unwrap();
         let mut expected = Vec::new();
         for seed in [7, 8] {
             for (world, name) in [
@@ -398,7 +403,7 @@ mod tests {
         assert_eq!(configs.zip(folders(&plan)).collect::<Vec<_>>(), expected);
         assert_eq!(expected[0].1, "pinwheel/cmd2-awr/seed-7", "the preset's own extraction");
         let quiet = request(&["cmd1"], Choice::Default, &["train.evaluate_every=0"]);
-        let plan = Plan::new(&quiet, Path::new("out")).unwrap();
+        let plan = planned(&quiet).unwrap();
         assert!(plan.jobs.iter().all(|job| job.config.train.evaluate_every == 0));
     }
 
@@ -412,7 +417,7 @@ mod tests {
         let sheet = sheet.unwrap();
         let mut wanted = request(&["cmd1", "gcbc"], Choice::Default, &["seed=7"]);
         wanted.sheet = Some(sheet);
-        let plan = Plan::new(&wanted, Path::new("out")).unwrap();
+        let plan = planned(&wanted).unwrap();
         assert_eq!(folders(&plan)[..2], ["pinwheel/cmd1-awr/seed-7", "pinwheel/gcbc/seed-7"]);
         for (at, job) in plan.jobs.iter().enumerate() {
             let seed = 7 + at as u64 / 2;
@@ -429,7 +434,7 @@ mod tests {
 
     #[test]
     fn of_both_extractions_those_that_fit_are_compared_and_one_that_was_named_is_refused() {
-        let plan = Plan::new(&request(&["cmd1"], Choice::Both, &["seed=0"]), Path::new("out"));
+        let plan = planned(&request(&["cmd1"], Choice::Both, &["seed=0"]));
         let plan = plan.unwrap();
         assert_eq!(
             folders(&plan)[..2],
@@ -439,10 +444,10 @@ mod tests {
         let text = |job: &Job| job.config.to_toml().unwrap();
         assert!(text(&plan.jobs[1]).contains("cloning_weight = 0.03"));
         let state = ["algorithm.critic=state"];
-        let plan = Plan::new(&request(&["cmd1"], Choice::Both, &state), Path::new("out")).unwrap();
+        let plan = planned(&request(&["cmd1"], Choice::Both, &state)).unwrap();
         assert_eq!((plan.jobs.len(), plan.left_out.len()), (2, 1));
         assert!(plan.left_out[0].contains("`ddpg-bc` needs"), "{:?}", plan.left_out);
-        let alone = Plan::new(&request(&["cmd1"], Choice::DdpgBc, &state), Path::new("out"));
+        let alone = planned(&request(&["cmd1"], Choice::DdpgBc, &state));
         assert!(alone.is_err_and(|error| error.to_string().contains("out/pinwheel/cmd1-ddpg-bc")));
     }
 
@@ -453,13 +458,13 @@ mod tests {
         let text = "[algorithm]\nname = \"cmd1\"\ntemperature = 2.0\n";
         std::fs::write(&variant, text).unwrap();
         let variant = variant.to_str().unwrap();
-        let plan = Plan::new(&request(&[variant], Choice::Default, &[]), Path::new("out")).unwrap();
+        let plan = planned(&request(&[variant], Choice::Default, &[])).unwrap();
         assert_eq!(folders(&plan), ["pinwheel/warmer-awr/seed-0", "pinwheel/warmer-awr/seed-1"]);
         assert!(plan.jobs[1].config.to_toml().unwrap().contains("temperature = 2.0"));
         let same = folder.path().join("cmd1.toml");
         std::fs::write(&same, text).unwrap();
         let twice = request(&["cmd1", same.to_str().unwrap()], Choice::Awr, &[]);
-        let error = Plan::new(&twice, Path::new("out")).err().unwrap().to_string();
+        let error = planned(&twice).err().unwrap().to_string();
         assert!(error.contains("two learners of one name"), "{error}");
     }
 
@@ -467,7 +472,7 @@ mod tests {
     fn a_variant_without_a_preset_begins_from_that_of_its_learner() {
         let mut wanted = request(&["crl", "crl-nce"], Choice::Default, &[]);
         wanted.worlds = vec!["roads".into()];
-        let plan = Plan::new(&wanted, Path::new("out")).unwrap();
+        let plan = planned(&wanted).unwrap();
         let [crl, nce] = [0, 1].map(|at| plan.jobs[at].config.to_toml().unwrap());
         assert_eq!(crl.replace("contrast = \"cpc\"", "contrast = \"nce\""), nce);
     }
@@ -475,21 +480,21 @@ mod tests {
     #[test]
     fn settings_behind_a_colon_make_a_variant_with_a_row_of_its_own() {
         let words = ["cmd2", "cmd2:train.batch_size=64:algorithm.targets=\"raw\""];
-        let plan = Plan::new(&request(&words, Choice::Awr, &["seed=3"]), Path::new("out")).unwrap();
+        let plan = planned(&request(&words, Choice::Awr, &["seed=3"])).unwrap();
         let variant = "pinwheel/cmd2+train.batch_size=64+targets=raw-awr/seed-3";
         assert_eq!(folders(&plan)[..2], ["pinwheel/cmd2-awr/seed-3", variant]);
         let different = plan.jobs[0].config.differences(&plan.jobs[1].config).unwrap();
         assert_eq!(different, ["algorithm.targets", "train.batch_size"]);
         for (word, known) in [("cmd3:seed=1", "cmd1"), ("cmd2:train.batch=64", "batch_size")] {
-            let error = Plan::new(&request(&[word], Choice::Awr, &[]), Path::new("out"));
+            let error = planned(&request(&[word], Choice::Awr, &[]));
             let error = error.err().unwrap();
             assert!(error.to_string().contains(known), "{error}");
         }
         // The preset of CMD-2 descends the distance; the key is one of the other extraction.
         let warmer =
             request(&["cmd2:algorithm.extraction.inverse_temperature=5"], Choice::Awr, &[]);
-        assert_eq!(Plan::new(&warmer, Path::new("out")).unwrap().jobs.len(), 2);
+        assert_eq!(planned(&warmer).unwrap().jobs.len(), 2);
         let other = request(&["cmd2:algorithm.name=\"cmd1\""], Choice::Awr, &[]);
-        assert!(Plan::new(&other, Path::new("out")).is_err());
+        assert!(planned(&other).is_err());
     }
 }

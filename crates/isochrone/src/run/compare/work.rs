@@ -27,6 +27,10 @@ const MOST_TOGETHER: usize = 16;
 pub trait Watch: Sync {
     /// A run starts or resumes: returns its observer, which is dropped when the run ends or fails.
     fn begins(&self, job: &Job) -> Box<dyn Observer>;
+    /// What a complete run learned is measured now, if it was not before.
+    fn measures(&self, _job: &Job) {}
+    /// It is measured, or could not be.
+    fn measured(&self, _job: &Job) {}
     /// A signal that asks to stop.
     fn signal(&self) -> Option<i32>;
 }
@@ -108,7 +112,12 @@ impl Plan {
                 }
                 drop(on_turn);
                 let complete = bundle.iter().filter(|&&at| self.jobs[at].is_complete());
-                each(&complete.copied().collect::<Vec<_>>(), &|at| self.measure(&self.jobs[at]));
+                each(&complete.copied().collect::<Vec<_>>(), &|at| {
+                    watch.measures(&self.jobs[at]);
+                    let measured = self.measure(&self.jobs[at]);
+                    watch.measured(&self.jobs[at]);
+                    measured
+                });
             }
         };
         std::thread::scope(|scope| {
@@ -286,6 +295,7 @@ impl Divergence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::UNHEARD;
     use crate::run::compare::{Choice, Request, Sheet};
 
     fn plan_of(worlds: &[&str], algorithms: &[&str], one_recording: bool, out: &Path) -> Plan {
@@ -302,7 +312,7 @@ mod tests {
             planner: false,
             sheet: Some(Sheet::parse(&sheet).unwrap()),
         };
-        Plan::new(&request, out).unwrap()
+        Plan::new(&request, out, UNHEARD).unwrap()
     }
 
     fn plan(one_recording: bool, out: &Path) -> Plan {

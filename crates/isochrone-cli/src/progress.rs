@@ -1,0 +1,232 @@
+//! Progress of work that takes long: bars on a terminal, a line now and then where there is none.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Seconds between two lines where there is no terminal.
+pub const REPORT_EVERY: f64 = 10.0;
+/// How long a recording takes at least if it is shown.
+const WORTH_SHOWING: Duration = Duration::from_millis(500);
+
+/// Progress bars on the terminal; nothing where there is none.
+pub struct Bars {
+    bars: MultiProgress,
+}
+
+impl Bars {
+    /// No bars yet.
+    pub fn new() -> Self {
+        Self { bars: MultiProgress::new() }
+    }
+
+    /// Bars that are not drawn.
+    pub fn hidden() -> Self {
+        Self { bars: MultiProgress::with_draw_target(ProgressDrawTarget::hidden()) }
+    }
+
+    /// A bar of `length` steps with the time left.
+    pub fn bar(&self, label: &str, length: u64) -> ProgressBar {
+        let bar = self.bars.add(ProgressBar::new(length));
+        let template =
+            "{prefix:<16} [{bar:24}] {elapsed_precise} left {eta_precise}  {pos}/{len}  {msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("#> "));
+        }
+        bar.set_prefix(label.to_owned());
+        bar
+    }
+
+    /// A spinner for work of unknown length.
+    pub fn spinner(&self, label: &str) -> ProgressBar {
+        let bar = self.bars.add(ProgressBar::new_spinner());
+        if let Ok(style) = ProgressStyle::with_template("{prefix:<16} {spinner} {elapsed_precise}")
+        {
+            bar.set_style(style);
+        }
+        bar.set_prefix(label.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(200));
+        bar
+    }
+}
+
+/// Work of known length on a bar of its own or, where there is no terminal, in lines on standard error.
+/// Gone when dropped.
+pub struct Counter {
+    bar: ProgressBar,
+    /// What is counted.
+    parts: &'static str,
+    /// When lines are written; `None` if there are to be none.
+    pace: Option<Mutex<Pace>>,
+}
+
+struct Pace {
+    /// When the work began or resumed, and how much of it was done by then.
+    began: (Instant, u64),
+    told: Instant,
+}
+
+impl Counter {
+    /// Work of `length` parts, which are called `parts`.
+    pub fn new(label: &str, length: u64, parts: &'static str) -> Self {
+        Self::on(Bars::new().bar(label, length), parts, true)
+    }
+
+    /// On a bar among others. Without a terminal lines are written only if it `speaks`.
+    pub fn on(bar: ProgressBar, parts: &'static str, speaks: bool) -> Self {
+        let now = Instant::now();
+        let pace = Pace { began: (now, bar.position()), told: now };
+        let pace = (speaks && bar.is_hidden()).then(|| Mutex::new(pace));
+        Self { bar, parts, pace }
+    }
+
+    /// So many more parts are done.
+    pub fn advance(&self, parts: u64) {
+        self.bar.inc(parts);
+        self.tell();
+    }
+
+    /// So many parts are done in all.
+    pub fn reach(&self, position: u64) {
+        self.bar.set_position(position);
+        self.tell();
+    }
+
+    /// So many more parts were done before: they say nothing about the time left.
+    pub fn skip(&self, parts: u64) {
+        self.bar.inc(parts);
+        self.bar.reset_eta();
+        if let Some(mut pace) = self.pace.as_ref().and_then(|pace| pace.lock().ok()) {
+            pace.began = (Instant::now(), self.bar.position());
+        }
+    }
+
+    /// What stands beside the numbers.
+    pub fn note(&self, note: String) {
+        self.bar.set_message(note);
+    }
+
+    fn tell(&self) {
+        if let Some(line) = self.due() {
+            crate::output::warn(&line);
+        }
+    }
+
+    /// The line that is to be written now, if any.
+    fn due(&self) -> Option<String> {
+        // Whoever finds it locked leaves the line to another thread.
+        let mut pace = self.pace.as_ref()?.try_lock().ok()?;
+        if pace.told.elapsed().as_secs_f64() < REPORT_EVERY {
+            return None;
+        }
+        pace.told = Instant::now();
+        Some(self.line(pace.began.0.elapsed(), pace.began.1))
+    }
+
+    /// What is done, the time left and the note, in one line; `from` were done before `elapsed` began.
+    fn line(&self, elapsed: Duration, from: u64) -> String {
+        let (position, length) = (self.bar.position(), self.bar.length().unwrap_or(0));
+        let mut line = format!("{}  {position}/{length} {}", self.bar.prefix(), self.parts);
+        if position > from {
+            let each = elapsed.as_secs_f64() / (position - from) as f64;
+            let left = Duration::from_secs_f64(each * length.saturating_sub(position) as f64);
+            line += &format!("  {} left", HumanDuration(left));
+        }
+        let note = self.bar.message();
+        if note.is_empty() { line } else { format!("{line}  {note}") }
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Shows the recordings of worlds, one after the other, those that take long.
+#[derive(Default)]
+pub struct Recordings {
+    now: Mutex<Option<Now>>,
+}
+
+/// The recording that is being made.
+struct Now {
+    world: String,
+    began: Instant,
+    shown: Option<Counter>,
+}
+
+impl Recordings {
+    /// So many of all episodes of a world are recorded.
+    pub fn recorded(&self, world: &str, episodes: u32, of: u32) {
+        let Ok(mut now) = self.now.lock() else { return };
+        let began = Instant::now();
+        let fresh = || Now { world: world.to_owned(), began, shown: None };
+        let current = now.get_or_insert_with(fresh);
+        if current.world != world {
+            *current = fresh();
+        }
+        if episodes == of {
+            *now = None;
+        } else if current.began.elapsed() > WORTH_SHOWING {
+            let shown = || Counter::new(&format!("record  {world}"), of.into(), "episodes");
+            current.shown.get_or_insert_with(shown).reach(episodes.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_what_is_done_the_time_left_and_the_note() {
+        let counter = Counter::new("score", 100, "rows");
+        let minute = Duration::from_secs(60);
+        assert_eq!(counter.line(minute, 0), "score  0/100 rows");
+        counter.advance(25);
+        assert_eq!(counter.line(minute, 0), "score  25/100 rows  3 minutes left");
+        counter.skip(50);
+        assert_eq!(counter.line(minute, 75), "score  75/100 rows");
+        counter.reach(80);
+        counter.note("two seeds".into());
+        assert_eq!(counter.line(minute, 75), "score  80/100 rows  4 minutes left  two seeds");
+    }
+
+    #[test]
+    fn lines_are_written_now_and_then_where_bars_are_hidden_and_not_where_nobody_speaks() {
+        let hidden = || Bars::hidden().bar("score", 100);
+        let counter = Counter::on(hidden(), "rows", true);
+        assert_eq!(counter.due(), None);
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs_f64(seconds)).unwrap();
+        if let Ok(mut pace) = counter.pace.as_ref().unwrap().lock() {
+            (pace.told, pace.began.0) = (ago(REPORT_EVERY), ago(REPORT_EVERY));
+        }
+        counter.bar.set_position(50);
+        let line = counter.due().unwrap();
+        assert!(line.starts_with("score  50/100 rows  ") && line.ends_with(" left"), "{line}");
+        assert_eq!(counter.due(), None);
+        assert!(Counter::on(hidden(), "rows", false).pace.is_none());
+    }
+
+    #[test]
+    fn a_short_recording_is_not_shown_and_a_complete_one_is_forgotten() {
+        let recordings = Recordings::default();
+        let shown = || {
+            let now = recordings.now.lock().unwrap();
+            now.as_ref().map(|now| (now.world.clone(), now.shown.is_some()))
+        };
+        recordings.recorded("roads", 1, 3);
+        assert_eq!(shown(), Some(("roads".into(), false)));
+        if let Some(now) = recordings.now.lock().unwrap().as_mut() {
+            now.began -= 2 * WORTH_SHOWING;
+        }
+        recordings.recorded("roads", 2, 3);
+        assert_eq!(shown(), Some(("roads".into(), true)));
+        recordings.recorded("pinwheel", 1, 3);
+        assert_eq!(shown(), Some(("pinwheel".into(), false)));
+        recordings.recorded("pinwheel", 3, 3);
+        assert_eq!(shown(), None);
+    }
+}
