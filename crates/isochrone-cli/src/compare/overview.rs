@@ -67,11 +67,13 @@ impl Overview {
 }
 
 /// The success of policies alone, each beside the first number that others have published for the same
-/// learner. `None` where there is none.
-pub fn reproduced(rows: &[Row], worlds: &[World], published: &[Published]) -> Option<Table> {
+/// learner: their best evaluation where others report that. `None` where there is none.
+pub fn reproduced<'p>(rows: &[Row], worlds: &[World], published: &'p [Published]) -> Option<Table> {
     side_by_side(rows, worlds, |row| {
-        let theirs = published.iter().find_map(|column| column.cell(row.world, &row.algorithm))?;
-        Some(format!("{} / {theirs}", one(row.success()?)))
+        let cell = |column: &'p Published| Some((column, column.cell(row.world, &row.algorithm)?));
+        let (column, theirs) = published.iter().find_map(cell)?;
+        let ours = if column.best { row.best.as_ref() } else { row.success() };
+        Some(format!("{} / {theirs}", one(ours?)))
     })
 }
 
@@ -173,5 +175,12 @@ mod tests {
              | qrl | awr | 50.0 ± 0.0 / 9 ± 15 | – |\n| crl | awr | 25.0 ± 0.0 / 59.2 | – |\n"
         );
         assert!(reproduced(&rows, &[medium], &[]).is_none());
+        let best = Published { best: true, ..published[1].clone() };
+        let rows = rows.map(|row| Row { best: Some(over(0.75)), ..row });
+        assert_eq!(
+            reproduced(&rows, &[medium], &[best]).unwrap().markdown(),
+            "| algorithm | extraction | medium-stitch |\n|---|---|---|\n\
+             | crl | awr | 75.0 ± 0.0 / 59.2 |\n"
+        );
     }
 }

@@ -78,14 +78,21 @@ fn about(text: &mut String, report: &ComparisonReport) {
         let _ = writeln!(text, "- {sentence}");
     }
     for column in &sheet.published {
-        let Published { name, source, protocol, .. } = column;
+        let Published { name, source, protocol, best, .. } = column;
+        let beside = if *best { " Compare it with our column `best`." } else { "" };
         let _ = writeln!(
             text,
-            "- The column `{name}` is from {source}, not measured here: {protocol}."
+            "- The column `{name}` is from {source}, not measured here: {protocol}.{beside}"
         );
     }
     if !sheet.published.is_empty() && report.protocols.len() > 1 {
-        text.push_str("- Best published: the largest published number, with its learner.\n");
+        text.push_str("- Best published: the largest published number, with its learner.");
+        if sheet.published.iter().any(|column| column.best) {
+            text.push_str(
+                " It is the best evaluation of a run; the numbers above it are means of the last three.",
+            );
+        }
+        text.push('\n');
     }
 }
 
@@ -98,7 +105,10 @@ fn overviews(text: &mut String, report: &ComparisonReport) {
     let (rows, published) = (&report.rows, report.published());
     let measured =
         Overview::ALL.map(|overview| (overview.title(), overview.table(rows, &worlds, published)));
-    let title = "Policy alone, measured here / published for the same learner (%)";
+    let title = match !published.is_empty() && published.iter().all(|column| column.best) {
+        false => "Policy alone, measured here / published for the same learner (%)",
+        true => "Policy alone, best evaluation measured here / published for the same learner (%)",
+    };
     let beside = (title, overview::reproduced(rows, &worlds, published));
     for (title, table) in measured.into_iter().chain([beside]) {
         if let Some(table) = table {

@@ -313,6 +313,7 @@ pub mod tests {
             name: name.into(),
             source: String::new(),
             protocol: String::new(),
+            best: false,
             success: BTreeMap::from([(world.name().to_owned(), cells)]),
         }
     }

@@ -94,6 +94,9 @@ pub struct Published {
     pub source: String,
     /// How it was measured.
     pub protocol: String,
+    /// Whether it is the best evaluation of each run, not those at its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub best: bool,
     /// By world and learner.
     pub success: BTreeMap<String, BTreeMap<String, String>>,
 }
