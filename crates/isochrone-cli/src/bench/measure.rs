@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use isochrone::algorithms::Config;
 use isochrone::engine::{
-    BrokenLoss, Clock, CudaExecutor, Executor, Gpu, Precision, Product, Side, Threads, multiply,
+    BrokenLoss, Clock, CudaExecutor, Executor, Gpu, Precision, Product, Threads,
 };
 use isochrone::{Error, Result};
 use serde::Serialize;
@@ -101,24 +101,11 @@ impl Products {
         let mut known: HashMap<[usize; 3], f64> = HashMap::new();
         let mut one = |product: &Product| {
             let key = [product.m, product.k, product.n];
-            let time = || self.threads.enter(|| alone(&self.threads, product));
+            let time = || self.threads.enter(|| product.best_seconds(&self.threads, REPEATS));
             *known.entry(key).or_insert_with(time)
         };
         products.iter().map(&mut one).sum()
     }
-}
-
-/// The best time in seconds of one product, warm.
-fn alone(threads: &Threads, shape: &Product) -> f64 {
-    let (left, right) = (vec![0.5f32; shape.m * shape.k], vec![0.5f32; shape.k * shape.n]);
-    let mut out = vec![0.0; shape.m * shape.n];
-    let once = |_| {
-        let since = Instant::now();
-        let (left, right) = (Side::Plain(&left[..]), Side::Plain(&right[..]));
-        multiply(threads, *shape, left, right, 0.0, &mut out, &|_, _| {});
-        since.elapsed().as_secs_f64()
-    };
-    (0..REPEATS).map(once).fold(f64::INFINITY, f64::min)
 }
 
 fn flop(&Product { m, k, n }: &Product) -> f64 {
@@ -232,8 +219,7 @@ impl<'d> Replica<'d> {
     }
 
     fn update(&mut self) -> Result<()> {
-        self.sampler.fill(&mut self.batch, self.seed, self.step)?;
-        self.executor.update(&self.batch, self.step);
+        self.executor.update_on(&self.sampler, &mut self.batch, (self.seed, self.step))?;
         if let Some((pass, value)) = self.executor.broken_loss(self.step) {
             let pass = pass.to_owned();
             return Err(diverged(BrokenLoss { step: self.step, pass, value }));

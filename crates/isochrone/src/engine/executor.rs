@@ -10,7 +10,8 @@ use super::program::Node;
 use super::shards::Shards;
 use super::{ArenaId, Parameter, Product, Program, Scalar, Threads, Value, Window};
 use crate::collective::Collective;
-use crate::data::sampler::Batch;
+use crate::data::sampler::{Batch, Sampler};
+use crate::error::Result;
 use crate::pages;
 
 /// A loss that stopped being a finite number.
@@ -53,6 +54,23 @@ pub struct Executor<T: Scalar> {
     plans: Vec<UpdatePlan>,
     shards: Shards<T>,
     clock: Option<Clock>,
+}
+
+impl Executor<f32> {
+    /// Draws the batch of a seed and a step into `batch` and updates on it.
+    ///
+    /// # Errors
+    /// Rows that cannot be read.
+    pub fn update_on(
+        &mut self,
+        sampler: &Sampler<'_>,
+        batch: &mut Batch,
+        (seed, step): (u64, u64),
+    ) -> Result<()> {
+        sampler.fill(batch, seed, step)?;
+        self.update(batch, step);
+        Ok(())
+    }
 }
 
 impl<T: Scalar> Executor<T> {

@@ -231,11 +231,7 @@ impl Engine {
         (step, count): (u64, u64),
     ) -> Result<()> {
         match self {
-            Self::Cpu(executor, batch) => {
-                sampler.fill(batch, seed, step)?;
-                executor.update(batch, step);
-                Ok(())
-            }
+            Self::Cpu(executor, batch) => executor.update_on(sampler, batch, (seed, step)),
             Self::Cuda(replica, _) => replica.updates(step, count),
         }
     }

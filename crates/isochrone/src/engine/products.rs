@@ -12,6 +12,8 @@ mod shape;
 #[cfg(target_arch = "x86_64")]
 mod tiles;
 
+use std::time::Instant;
+
 pub use abreast::{ABREAST, Abreast, can_abreast, from_abreast, lay_abreast, multiply_abreast};
 pub use shape::Product;
 use shape::Strided;
@@ -39,6 +41,21 @@ impl<T> Side<'_, T> {
         };
         assert!(rows > 0 && columns > 0 && numbers.len() >= rows * columns, "a side is too short");
         Strided { start: numbers.as_ptr(), row, column }
+    }
+}
+
+impl Product {
+    /// The best of `repeats` times in seconds that a product of this shape takes alone, warm.
+    pub fn best_seconds(&self, threads: &Threads, repeats: usize) -> f64 {
+        let Self { m, k, n } = *self;
+        let (left, right, mut out) = (vec![0.5f32; m * k], vec![0.5f32; k * n], vec![0.0; m * n]);
+        let once = |_| {
+            let since = Instant::now();
+            let (left, right) = (Side::Plain(&left[..]), Side::Plain(&right[..]));
+            multiply(threads, *self, left, right, 0.0, &mut out, &|_, _| {});
+            since.elapsed().as_secs_f64()
+        };
+        (0..repeats).map(once).fold(f64::INFINITY, f64::min)
     }
 }
 
