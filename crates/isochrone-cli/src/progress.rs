@@ -10,6 +10,16 @@ pub const REPORT_EVERY: f64 = 10.0;
 /// How long a recording takes at least if it is shown.
 const WORTH_SHOWING: Duration = Duration::from_millis(500);
 
+/// How long `parts` take at `rate` parts a second.
+pub fn left(parts: u64, rate: f64) -> HumanDuration {
+    HumanDuration(Duration::from_secs_f64(parts as f64 / rate.max(1e-9)))
+}
+
+/// How far a teacher is.
+pub fn solving(solved: usize, goals: usize) -> String {
+    format!("solving distances to goals {solved}/{goals}")
+}
+
 /// Progress bars on the terminal; nothing where there is none.
 pub struct Bars {
     bars: MultiProgress,
@@ -108,20 +118,21 @@ impl Counter {
     }
 
     fn tell(&self) {
-        if let Some(line) = self.due() {
+        if let Some(line) = self.due(Instant::now()) {
             crate::output::warn(&line);
         }
     }
 
-    /// The line that is to be written now, if any.
-    fn due(&self) -> Option<String> {
+    /// The line that is to be written at `now`, if any.
+    fn due(&self, now: Instant) -> Option<String> {
         // Whoever finds it locked leaves the line to another thread.
         let mut pace = self.pace.as_ref()?.try_lock().ok()?;
-        if pace.told.elapsed().as_secs_f64() < REPORT_EVERY {
+        if now.duration_since(pace.told).as_secs_f64() < REPORT_EVERY {
             return None;
         }
-        pace.told = Instant::now();
-        Some(self.line(pace.began.0.elapsed(), pace.began.1))
+        pace.told = now;
+        let (began, from) = pace.began;
+        Some(self.line(now.duration_since(began), from))
     }
 
     /// What is done, the time left and the note, in one line; `from` were done before `elapsed` began.
@@ -129,9 +140,8 @@ impl Counter {
         let (position, length) = (self.bar.position(), self.bar.length().unwrap_or(0));
         let mut line = format!("{}  {position}/{length} {}", self.bar.prefix(), self.parts);
         if position > from {
-            let each = elapsed.as_secs_f64() / (position - from) as f64;
-            let left = Duration::from_secs_f64(each * length.saturating_sub(position) as f64);
-            line += &format!("  {} left", HumanDuration(left));
+            let rate = (position - from) as f64 / elapsed.as_secs_f64();
+            line += &format!("  {} left", left(length.saturating_sub(position), rate));
         }
         let note = self.bar.message();
         if note.is_empty() { line } else { format!("{line}  {note}") }
@@ -161,15 +171,15 @@ impl Recordings {
     /// So many of all episodes of a world are recorded.
     pub fn recorded(&self, world: &str, episodes: u32, of: u32) {
         let Ok(mut now) = self.now.lock() else { return };
-        let began = Instant::now();
-        let fresh = || Now { world: world.to_owned(), began, shown: None };
+        let at = Instant::now();
+        let fresh = || Now { world: world.to_owned(), began: at, shown: None };
         let current = now.get_or_insert_with(fresh);
         if current.world != world {
             *current = fresh();
         }
         if episodes == of {
             *now = None;
-        } else if current.began.elapsed() > WORTH_SHOWING {
+        } else if at.duration_since(current.began) > WORTH_SHOWING {
             let shown = || Counter::new(&format!("record  {world}"), of.into(), "episodes");
             current.shown.get_or_insert_with(shown).reach(episodes.into());
         }
@@ -198,15 +208,12 @@ mod tests {
     fn lines_are_written_now_and_then_where_bars_are_hidden_and_not_where_nobody_speaks() {
         let hidden = || Bars::hidden().bar("score", 100);
         let counter = Counter::on(hidden(), "rows", true);
-        assert_eq!(counter.due(), None);
-        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs_f64(seconds)).unwrap();
-        if let Ok(mut pace) = counter.pace.as_ref().unwrap().lock() {
-            (pace.told, pace.began.0) = (ago(REPORT_EVERY), ago(REPORT_EVERY));
-        }
+        let began = counter.pace.as_ref().unwrap().lock().unwrap().told;
+        let later = began + Duration::from_secs_f64(REPORT_EVERY);
+        assert_eq!(counter.due(began), None);
         counter.bar.set_position(50);
-        let line = counter.due().unwrap();
-        assert!(line.starts_with("score  50/100 rows  ") && line.ends_with(" left"), "{line}");
-        assert_eq!(counter.due(), None);
+        assert_eq!(counter.due(later).unwrap(), "score  50/100 rows  10 seconds left");
+        assert_eq!(counter.due(later), None);
         assert!(Counter::on(hidden(), "rows", false).pace.is_none());
     }
 

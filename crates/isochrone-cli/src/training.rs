@@ -5,13 +5,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanDuration, ProgressBar};
+use indicatif::ProgressBar;
 use isochrone::engine::{Companions, Hardware, Threads};
 use isochrone::evaluate::Success;
 use isochrone::run::{self, Conditions, Finished, Observer, RunConfig, Source};
 use isochrone::{Error, Result};
 
-use crate::progress::Bars;
+use crate::progress::{Bars, left, solving};
 use crate::signals::Signals;
 
 /// What runs are trained with.
@@ -101,12 +101,8 @@ impl Watch {
     /// How far the teacher is and how long it still takes, in one line.
     fn solving(&self, solved: usize, goals: usize) -> String {
         let rate = solved as f64 / self.began.0.elapsed().as_secs_f64();
-        let left = Duration::from_secs_f64((goals - solved) as f64 / rate.max(1e-9));
-        let label = &self.label;
-        format!(
-            "{label}  solving distances to goals {solved}/{goals}  {} left",
-            HumanDuration(left)
-        )
+        let (solving, left) = (solving(solved, goals), left((goals - solved) as u64, rate));
+        format!("{}  {solving}  {left} left", self.label)
     }
 
     /// Step, losses, rate and time left, in one line.
@@ -120,8 +116,7 @@ impl Watch {
         }
         let seconds = self.began.0.elapsed().as_secs_f64();
         let rate = (step - self.began.1) as f64 / seconds;
-        let left = Duration::from_secs_f64((self.steps - step) as f64 / rate.max(1e-9));
-        line + &format!("  {rate:.0} updates/s  {} left", HumanDuration(left))
+        line + &format!("  {rate:.0} updates/s  {} left", left(self.steps - step, rate))
     }
 }
 
@@ -136,7 +131,7 @@ impl Observer for Watch {
             self.bar.set_message("");
             self.bar.reset_eta();
         } else if solved.is_multiple_of(16) {
-            self.bar.set_message(format!("solving distances to goals {solved}/{goals}"));
+            self.bar.set_message(solving(solved, goals));
         }
         if solved == goals {
             self.began = (Instant::now(), 0);

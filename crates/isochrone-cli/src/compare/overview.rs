@@ -68,10 +68,11 @@ impl Overview {
 
 /// The success of policies alone, each beside the first number that others have published for the same
 /// learner: their best evaluation where others report that. `None` where there is none.
-pub fn reproduced<'p>(rows: &[Row], worlds: &[World], published: &'p [Published]) -> Option<Table> {
+pub fn reproduced(rows: &[Row], worlds: &[World], published: &[Published]) -> Option<Table> {
     side_by_side(rows, worlds, |row| {
-        let cell = |column: &'p Published| Some((column, column.cell(row.world, &row.algorithm)?));
-        let (column, theirs) = published.iter().find_map(cell)?;
+        let (column, theirs) = published
+            .iter()
+            .find_map(|column| Some((column, column.cell(row.world, &row.algorithm)?)))?;
         let ours = if column.best { row.best.as_ref() } else { row.success() };
         Some(format!("{} / {theirs}", one(ours?)))
     })

@@ -105,9 +105,10 @@ fn overviews(text: &mut String, report: &ComparisonReport) {
     let (rows, published) = (&report.rows, report.published());
     let measured =
         Overview::ALL.map(|overview| (overview.title(), overview.table(rows, &worlds, published)));
-    let title = match !published.is_empty() && published.iter().all(|column| column.best) {
-        false => "Policy alone, measured here / published for the same learner (%)",
-        true => "Policy alone, best evaluation measured here / published for the same learner (%)",
+    let title = if published.iter().all(|column| column.best) {
+        "Policy alone, best evaluation measured here / published for the same learner (%)"
+    } else {
+        "Policy alone, measured here / published for the same learner (%)"
     };
     let beside = (title, overview::reproduced(rows, &worlds, published));
     for (title, table) in measured.into_iter().chain([beside]) {

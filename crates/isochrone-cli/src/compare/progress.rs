@@ -9,7 +9,7 @@ use isochrone::evaluate::Success;
 use isochrone::run::Observer;
 use isochrone::run::compare::{Job, Plan, Watch};
 
-use crate::progress::{Bars, Counter};
+use crate::progress::{Bars, Counter, solving};
 use crate::signals::Signals;
 use crate::wording::counted;
 
@@ -38,8 +38,14 @@ impl Whole {
 
     /// So many more runs have ended.
     fn end(&self, runs: usize) {
-        let ended = self.ended.fetch_add(runs, Ordering::Relaxed) + runs;
-        self.updates.note(format!("{} done", counted(ended as u64, "run", "runs")));
+        self.ended.fetch_add(runs, Ordering::Relaxed);
+        self.note_ended();
+    }
+
+    /// Says how many runs have ended, in place of what was at work.
+    fn note_ended(&self) {
+        let ended = self.ended.load(Ordering::Relaxed) as u64;
+        self.updates.note(format!("{} done", counted(ended, "run", "runs")));
     }
 }
 
@@ -77,7 +83,7 @@ impl Watch for Progress {
     }
 
     fn measured(&self, _job: &Job) {
-        self.whole.end(0);
+        self.whole.note_ended();
     }
 
     fn signal(&self) -> Option<i32> {
@@ -107,9 +113,9 @@ impl Observer for Line {
         if solved == goals {
             self.bar.set_message("");
             self.bar.reset_eta();
-            self.whole.end(0);
+            self.whole.note_ended();
         } else if solved.is_multiple_of(16) {
-            let solving = format!("solving distances to goals {solved}/{goals}");
+            let solving = solving(solved, goals);
             self.whole.note(format!("{}: {solving}", self.bar.prefix()));
             self.bar.set_message(solving);
         }

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 use isochrone::checkpoint::Lock;
 use isochrone::data::Memory;
+use isochrone::run::Conditions;
 use isochrone::run::compare::{Failure, Plan};
-use isochrone::run::{Conditions, UNHEARD};
 use isochrone::{Error, Result};
 
 use self::engine::{Engine, Resources};
@@ -215,7 +215,7 @@ pub fn only(index: usize, out: &Path, threads: usize) -> Result<()> {
     let (sweep, job) = Sweep::read(out, index)?;
     let signals = Signals::listen()?;
     let hardware = hardware(&sweep.device)?;
-    let plan = Plan::of_one(job, sweep.planner, UNHEARD)?;
+    let plan = Plan::of_one(job, sweep.planner)?;
     let conditions = Conditions::new(option_env!("ISOCHRONE_COMMIT"), threads);
     let progress = Progress::new(&plan, signals.clone(), false);
     let failed = plan.execute(&conditions, &hardware, &progress).pop();

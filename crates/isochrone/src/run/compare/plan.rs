@@ -12,7 +12,7 @@ use crate::engine::Threads;
 use crate::error::{Error, Result};
 use crate::evaluate::ExactSteps;
 use crate::run::presets::form;
-use crate::run::{DataConfig, Recorded, RunConfig, Source, open_told, tuned};
+use crate::run::{DataConfig, Recorded, RunConfig, Source, UNHEARD, open_told, tuned};
 use crate::simulate::World;
 use crate::spelling::nearest;
 use crate::train::Trainer;
@@ -134,9 +134,9 @@ impl Plan {
     ///
     /// # Errors
     /// Its data cannot be read.
-    pub fn of_one(job: Job, planner: bool, recorded: Recorded<'_>) -> Result<Self> {
+    pub fn of_one(job: Job, planner: bool) -> Result<Self> {
         let mut plan = Self::empty(planner);
-        plan.open(&job.config.data, recorded)?;
+        plan.open(&job.config.data, UNHEARD)?;
         plan.jobs.push(job);
         Ok(plan)
     }
@@ -345,7 +345,6 @@ fn resolve(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::UNHEARD;
 
     fn planned(request: &Request) -> Result<Plan> {
         Plan::new(request, Path::new("out"), UNHEARD)
