@@ -67,6 +67,25 @@ fn the_json_names_the_machine_and_has_every_number_of_every_case() {
 }
 
 #[test]
+fn without_learners_the_solver_the_planner_and_episodes_are_measured_too() {
+    let words =
+        [&SMALL[..SMALL.len() - 1], &["--seconds", "0", "--threads", "2", "--json"]].concat();
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_isochrone"));
+    let output = bench.args(words).env("MUJOCO_LIB", "no-such-library").output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(found["solver"]["best_ms"].as_f64().unwrap() > 0.0);
+    assert_eq!(found["planner"]["rows"], 100_000);
+    let episodes = found["episodes"].as_array().unwrap();
+    assert_eq!(episodes.len(), 1, "{found}");
+    assert_eq!(episodes[0]["world"], "pointmaze-medium-navigate");
+    assert_eq!(episodes[0]["episodes"], 64);
+    assert!(episodes[0]["steps_per_second"].as_f64().unwrap() > 0.0);
+    let told = String::from_utf8(output.stderr).unwrap();
+    let expected = "episodes in antmaze-medium-navigate are left out: no MuJoCo library";
+    assert!(told.contains(expected) && told.contains("no-such-library"), "{told}");
+}
+
+#[test]
 fn seeds_are_measured_at_once_and_the_table_has_a_row_for_each_case() {
     let text = said(&[&SMALL[..], &["gcbc", "--threads", "2", "--seeds", "3"]].concat());
     let lines: Vec<&str> = text.lines().collect();

@@ -24,7 +24,7 @@ pub fn main() -> Result<()> {
 
     let world = World::Pinwheel.open();
     let tasks = world.tasks(0, 1, &fitted.source.dataset)?;
-    let outcome = rollout(&*world, &tasks, 0, Paths::Keep, &mut |states, goals, actions| {
+    let outcome = rollout(&*world, &tasks, 0, Paths::Keep, &|states, goals, actions| {
         let chosen = fitted.model.act(states, goals).expect("a policy and whole states");
         actions.copy_from_slice(&chosen);
     });

@@ -124,8 +124,7 @@ fn tasks_follow_the_benchmarks_and_an_ant_that_lies_still_reaches_none() {
     }
     assert_ne!(tasks[0].goal, tasks[1].goal, "a goal is drawn anew for every episode");
     tasks[3].goal[..2].copy_from_slice(&[0.0, 0.0]);
-    let outcomes =
-        rollout(&world, &tasks, 0, Paths::Forget, &mut |_, _, actions| actions.fill(0.0));
+    let outcomes = rollout(&world, &tasks, 0, Paths::Forget, &|_, _, actions| actions.fill(0.0));
     let reached: Vec<bool> = outcomes.iter().map(|outcome| outcome.reached).collect();
     assert_eq!(reached, [false, false, false, true]);
     assert_eq!((outcomes[0].steps, outcomes[3].steps), (700, 1));

@@ -43,6 +43,19 @@ pub fn available_memory() -> Option<u64> {
     kibibytes(&read("/proc/meminfo"), "MemAvailable")
 }
 
+/// Seconds that threads of this process have worked so far.
+pub fn cpu_seconds() -> Option<f64> {
+    worked(&read("/proc/self/stat"))
+}
+
+/// The time of user and system in a line of `/proc/PID/stat`, which counts hundredths of a second. The
+/// name of the program stands in brackets and may hold anything.
+fn worked(line: &str) -> Option<f64> {
+    let mut fields = line.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<f64>().ok();
+    Some((next()? + next()?) / 100.0)
+}
+
 /// Bytes in words.
 pub fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
@@ -75,5 +88,8 @@ mod tests {
         assert_eq!(field(text, "model name").as_deref(), Some("One: Two"));
         assert_eq!(kibibytes(text, "VmHWM"), Some(120 * 1024));
         assert_eq!(field(text, "model"), None);
+        let line = "7 (a) b) R 1 2 3 4 5 6 7 8 9 10 250 150 13 14";
+        assert_eq!(worked(line), Some(4.0));
+        assert_eq!(worked("7 (a"), None);
     }
 }

@@ -5,6 +5,7 @@ use isochrone::engine::Hardware;
 use serde::Serialize;
 
 use super::case::{BenchData, Case};
+use super::episodes::Acting;
 use super::machine::{Machine, peak_memory};
 use super::measure::{Found, Limits, Products, on_cpu, on_gpu};
 use super::planner::Planning;
@@ -25,6 +26,9 @@ pub struct BenchReport {
     pub solver: Option<Solver>,
     /// The graph planner; left out where learners are chosen.
     pub planner: Option<Planning>,
+    /// Episodes in worlds; left out where learners are chosen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub episodes: Vec<Acting>,
     /// The most memory the process held.
     pub peak_memory_bytes: Option<u64>,
 }
@@ -57,8 +61,8 @@ impl Meter {
         found
     }
 
-    pub fn report(self, cases: Vec<Found>, rest: Option<(Solver, Planning)>) -> BenchReport {
-        let (solver, planner) = rest.unzip();
+    /// What was found of updates; the rest is left out.
+    pub fn report(self, cases: Vec<Found>) -> BenchReport {
         let gpu = self.hardware.gpu.as_ref();
         let peak = self.peak.map(|before| before.max(self.products.peak_gflop_per_second()));
         BenchReport {
@@ -68,8 +72,9 @@ impl Meter {
             peak_gflop_per_second: peak,
             machine: self.machine,
             cases,
-            solver,
-            planner,
+            solver: None,
+            planner: None,
+            episodes: Vec::new(),
             peak_memory_bytes: peak_memory(),
         }
     }

@@ -1,6 +1,7 @@
 //! `isochrone bench`: how long one update takes on this machine, and what its time goes to.
 
 mod case;
+mod episodes;
 mod machine;
 mod measure;
 mod meter;
@@ -53,7 +54,7 @@ pub struct Bench {
     /// Seconds to measure each case [default: 1; 0.1 with --quick]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Measure fewer updates, in batches of 256 unless others are named, and the planner over fewer rows;
+    /// Measure fewer updates, in batches of 256 unless others are named, the planner over fewer rows and fewer episodes;
     /// with --scaling, only the first two values of each axis
     #[arg(long)]
     quick: bool,
@@ -111,10 +112,13 @@ pub fn run(arguments: &Bench, threads: usize) -> Result<()> {
         cases.iter().map(|case| bench.measure(case, &BenchData::new(case)?, &counter)).collect();
     drop(counter);
     let found = found?;
-    let rest = arguments.algorithms.is_empty().then(|| -> Result<_> {
-        Ok((solver::measure()?, planner::measure(&Threads::new(threads)?, arguments.quick)?))
-    });
-    let report = bench.report(found, rest.transpose()?);
+    let mut report = bench.report(found);
+    if arguments.algorithms.is_empty() {
+        let threads = Threads::new(threads)?;
+        report.solver = Some(solver::measure()?);
+        report.planner = Some(planner::measure(&threads, arguments.quick)?);
+        report.episodes = episodes::measure(&threads, arguments.quick)?;
+    }
     if arguments.json { say_json(&report) } else { say(&table::of(&report)) }
 }
 

@@ -1,5 +1,6 @@
 //! The report for a terminal: one row a case, operations below a twentieth of the update left out.
 
+use super::episodes::Acting;
 use super::machine::mebibytes;
 use super::measure::{Found, Share};
 use super::meter::BenchReport;
@@ -48,8 +49,20 @@ pub fn of(report: &BenchReport) -> String {
              {query_median_ms:.1} ms in the median, {query_worst_ms:.1} ms at worst"
         )
     });
+    let episodes: String = report
+        .episodes
+        .iter()
+        .map(|acting| {
+            let Acting { world, episodes, steps_per_second, busy } = acting;
+            let busy =
+                busy.map_or(String::new(), |busy| format!(", threads {:.0} % busy", 100.0 * busy));
+            format!(
+                "\n{episodes} episodes in {world}: {steps_per_second:.0} steps per second{busy}"
+            )
+        })
+        .collect();
     let rest = [solver, planner].map(Option::unwrap_or_default).concat();
-    format!("{head}\n{}{rest}", aligned(&rows))
+    format!("{head}\n{}{rest}{episodes}", aligned(&rows))
 }
 
 type Column<'a> = (&'static str, Box<dyn Fn(&Found) -> String + 'a>);
@@ -160,6 +173,12 @@ mod tests {
                 query_median_ms: 3.0,
                 query_worst_ms: 9.0,
             }),
+            episodes: vec![Acting {
+                world: "roads",
+                episodes: 64,
+                steps_per_second: 1234.4,
+                busy: Some(0.967),
+            }],
             peak_memory_bytes: Some(3 << 20),
         }
     }
@@ -170,9 +189,11 @@ mod tests {
         let text = of(&report);
         let head = "a processor, threads: 1; load before: 0.2; a 1024³ product: 50.0 GFLOP/s";
         assert!(text.starts_with(head) && text.contains("peak memory: 3.0 MiB"), "{text}");
-        assert_eq!(text.lines().count(), 6);
+        assert_eq!(text.lines().count(), 7);
         assert!(text.contains("10000 states") && text.contains(": 321 ms\n"), "{text}");
-        assert!(text.ends_with("built in 4.2 s, a path in 3.0 ms in the median, 9.0 ms at worst"));
+        assert!(text.contains("built in 4.2 s, a path in 3.0 ms in the median, 9.0 ms at worst\n"));
+        let last = "64 episodes in roads: 1234 steps per second, threads 97 % busy";
+        assert!(text.ends_with(last), "{text}");
         let json = serde_json::to_value(&report).unwrap();
         for (case, line) in json["cases"].as_array().unwrap().iter().zip(text.lines().skip(2)) {
             let numbers =

@@ -127,9 +127,8 @@ pub fn outcomes(
     // Complains here where there is no policy, so that acting below cannot fail.
     model.need_policy()?;
     let guides = Guides::new(tasks, control)?;
-    let mut targets = Vec::new();
-    Ok(rollout(environment, tasks, seed, paths, &mut |observations, goals, actions| {
-        guides.targets(observations, goals, &mut targets);
+    Ok(rollout(environment, tasks, seed, paths, &|observations, goals, actions| {
+        let targets = guides.targets(observations, goals);
         let chosen = model.act(observations, &targets).expect("sizes that were checked");
         actions.copy_from_slice(&chosen);
     }))
@@ -166,12 +165,11 @@ impl<'a> Guides<'a> {
         Ok(Self { control, places, trees, fields })
     }
 
-    /// Writes for each observation the state that the policy is sent to.
-    fn targets(&self, observations: &[f32], goals: &[f32], targets: &mut Vec<f32>) {
-        targets.clear();
-        targets.extend_from_slice(goals);
+    /// For each observation the state that the policy is sent to.
+    fn targets(&self, observations: &[f32], goals: &[f32]) -> Vec<f32> {
+        let mut targets = goals.to_vec();
         if matches!(self.control, Control::Policy) || goals.is_empty() {
-            return;
+            return targets;
         }
         let size = self.places.keys().next().map_or(1, Vec::len);
         let rows = observations.chunks_exact(size).zip(goals.chunks_exact(size));
@@ -186,6 +184,7 @@ impl<'a> Guides<'a> {
                 target.copy_from_slice(waypoint);
             }
         }
+        targets
     }
 }
 
@@ -282,7 +281,7 @@ mod tests {
             task(-1.0, Some(1)),
             task(2.0, Some(3)),
         ];
-        let right = &mut |_: &[f32], _: &[f32], actions: &mut [f32]| actions.fill(1.0);
+        let right = &|_: &[f32], _: &[f32], actions: &mut [f32]| actions.fill(1.0);
         let outcomes = rollout(&Line, &tasks, 0, Paths::Forget, right);
         let success = Success::of(&tasks, &outcomes).unwrap();
         let rate = |reached: f64, tasks: usize| {
@@ -304,7 +303,7 @@ mod tests {
     fn tasks_asked_in_turn_are_counted_apart() {
         let goals = [3.0, -2.0, 5.0, 4.0, 4.0, -1.0, 11.0];
         let tasks = goals.map(|goal| task(goal, None));
-        let right = &mut |_: &[f32], _: &[f32], actions: &mut [f32]| actions.fill(1.0);
+        let right = &|_: &[f32], _: &[f32], actions: &mut [f32]| actions.fill(1.0);
         let outcomes = rollout(&Line, &tasks, 0, Paths::Forget, right);
         let found = by_task(3, &outcomes);
         let rates: Vec<(usize, usize, f64)> =
@@ -318,7 +317,7 @@ mod tests {
     #[test]
     fn a_world_without_switches_has_no_classes_and_no_tasks_are_refused() {
         let tasks = [task(-3.0, None)];
-        let right = &mut |_: &[f32], _: &[f32], actions: &mut [f32]| actions.fill(1.0);
+        let right = &|_: &[f32], _: &[f32], actions: &mut [f32]| actions.fill(1.0);
         let outcomes = rollout(&Line, &tasks, 0, Paths::Forget, right);
         let success = Success::of(&tasks, &outcomes).unwrap();
         assert_eq!((success.stitched, success.mean_steps), (None, None));

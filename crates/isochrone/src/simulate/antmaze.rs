@@ -269,6 +269,11 @@ impl Environment for AntMaze {
         super::maze::distance([state[0], state[1]], place) <= self.radius()
     }
 
+    /// A step of MuJoCo takes twenty times as long as an answer.
+    fn together(&self) -> usize {
+        1
+    }
+
     fn episodes(&self) -> u32 {
         self.course.episodes()
     }

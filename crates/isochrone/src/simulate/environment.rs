@@ -37,6 +37,13 @@ pub trait Environment: Send + Sync {
         squared.sum::<f64>() <= self.radius() * self.radius()
     }
 
+    /// Episodes that one thread carries on together. A policy answers 32 observations in a few times
+    /// the time that one takes; where a step takes much longer than an answer, 1 keeps more threads
+    /// busy.
+    fn together(&self) -> usize {
+        32
+    }
+
     /// Kinds of tasks: task i of a list is of kind i mod `groups`.
     fn groups(&self) -> usize {
         1

@@ -645,13 +645,13 @@ mod tests {
         for world in [CLOSED, SHORTCUT] {
             let data = world.generate(0).unwrap().dataset;
             let tasks = world.tasks(0, 400, &data).unwrap();
-            let mut policy = |states: &[f32], goals: &[f32], actions: &mut [f32]| {
+            let policy = |states: &[f32], goals: &[f32], actions: &mut [f32]| {
                 let rows = states.chunks_exact(2).zip(goals.chunks_exact(2));
                 for ((state, goal), action) in rows.zip(actions.chunks_exact_mut(2)) {
                     action.copy_from_slice(&expert(point(state), point(goal)));
                 }
             };
-            let outcomes = rollout(&world, &tasks, 0, Paths::Forget, &mut policy);
+            let outcomes = rollout(&world, &tasks, 0, Paths::Forget, &policy);
             let reached = outcomes.iter().filter(|outcome| outcome.reached).count();
             assert!(reached >= 380, "{reached} of 400");
         }

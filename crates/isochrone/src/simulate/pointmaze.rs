@@ -244,19 +244,18 @@ mod tests {
             let world = world(map, Kind::Navigate);
             let data = world.record(0, 0..1, &|| {}).unwrap().recording.dataset;
             let tasks = world.tasks(0, 20, &data).unwrap();
-            let outcomes =
-                rollout(&world, &tasks, 0, Paths::Keep, &mut |states, goals, actions| {
-                    for (row, action) in actions.chunks_mut(2).enumerate() {
-                        let at = |of: &[f32]| [0, 1].map(|axis| f64::from(of[2 * row + axis]));
-                        let (here, goal) = (at(states), at(goals));
-                        let cells = (world.maze.cell_at(here), world.maze.cell_at(goal));
-                        let next = world.maze.next(cells.0, cells.1);
-                        let aim = if cells.0 == cells.1 { goal } else { Maze::centre(next) };
-                        for axis in [0, 1] {
-                            action[axis] = (5.0 * (aim[axis] - here[axis])).clamp(-1.0, 1.0) as f32;
-                        }
+            let outcomes = rollout(&world, &tasks, 0, Paths::Keep, &|states, goals, actions| {
+                for (row, action) in actions.chunks_mut(2).enumerate() {
+                    let at = |of: &[f32]| [0, 1].map(|axis| f64::from(of[2 * row + axis]));
+                    let (here, goal) = (at(states), at(goals));
+                    let cells = (world.maze.cell_at(here), world.maze.cell_at(goal));
+                    let next = world.maze.next(cells.0, cells.1);
+                    let aim = if cells.0 == cells.1 { goal } else { Maze::centre(next) };
+                    for axis in [0, 1] {
+                        action[axis] = (5.0 * (aim[axis] - here[axis])).clamp(-1.0, 1.0) as f32;
                     }
-                });
+                }
+            });
             for (index, (outcome, task)) in outcomes.iter().zip(&tasks).enumerate() {
                 assert!(outcome.reached && outcome.steps < 1_000);
                 let last = outcome.path.last().unwrap();

@@ -25,23 +25,41 @@ pub enum Paths {
     Keep,
 }
 
-/// Observations n × s and goals n × s in, actions n × a out.
-pub type Controller<'a> = dyn FnMut(&[f32], &[f32], &mut [f32]) + 'a;
+/// Observations n × s and goals n × s in, actions n × a out; asked by several threads at once.
+pub type Controller<'a> = dyn Fn(&[f32], &[f32], &mut [f32]) + Sync + 'a;
 
-/// Lets `policy` act in all `tasks` at once and says how each ended.
+/// Lets `policy` act in all `tasks` and says how each ended.
 ///
-/// Episodes that ended leave the batch. Success is looked for after every step. Chance is keyed by
-/// (seed, episode, step): an outcome depends on its task and place in the list, not on the others.
+/// Threads take groups of [`Environment::together`] episodes, which go on step by step and leave the
+/// group where they end; no group waits for another. Success is looked for after every step. Chance
+/// is keyed by (seed, episode, step): an outcome depends on its task and place in the list, not on
+/// the others.
 ///
 /// # Shapes
-/// With n episodes still running the policy gets observations and goals of n × `state_size` and
-/// fills actions of n × `action_size`.
+/// With n episodes of a group still running the policy gets observations and goals of
+/// n × `state_size` and fills actions of n × `action_size`.
 pub fn rollout(
     environment: &dyn Environment,
     tasks: &[Task],
     seed: u64,
     paths: Paths,
-    policy: &mut Controller<'_>,
+    policy: &Controller<'_>,
+) -> Vec<Outcome> {
+    let size = environment.together().max(1);
+    let groups = tasks.par_chunks(size).enumerate().with_max_len(1);
+    groups
+        .flat_map_iter(|(at, tasks)| group(environment, tasks, at * size, seed, paths, policy))
+        .collect()
+}
+
+/// The episodes of `tasks`, the first of which is number `first`.
+fn group(
+    environment: &dyn Environment,
+    tasks: &[Task],
+    first: usize,
+    seed: u64,
+    paths: Paths,
+    policy: &Controller<'_>,
 ) -> Vec<Outcome> {
     let (motion, sensing) =
         (Stream::new(seed, Purpose::MOTION), Stream::new(seed, Purpose::SENSING));
@@ -55,27 +73,21 @@ pub fn rollout(
         if running.is_empty() {
             break;
         }
+        let draws =
+            |stream: &Stream, episode: usize| stream.draws(step as u64, (first + episode) as u32);
         observations.clear();
         goals.clear();
         for &episode in &running {
-            let mut draws = sensing.draws(step as u64, episode as u32);
+            let mut draws = draws(&sensing, episode);
             observations.extend(environment.observe(&states[episode], &mut draws));
             goals.extend_from_slice(&tasks[episode].goal);
         }
         actions.clear();
         actions.resize(running.len() * action_size, 0.0);
         policy(&observations, &goals, &mut actions);
-        let mut moving: Vec<(usize, Vec<f64>)> = running
-            .iter()
-            .map(|&episode| (episode, std::mem::take(&mut states[episode])))
-            .collect();
-        moving.par_iter_mut().zip(actions.par_chunks_exact(action_size)).for_each(
-            |((episode, state), action)| {
-                let mut draws = motion.draws(step as u64, *episode as u32);
-                environment.step(state, action, &mut draws);
-            },
-        );
-        moving.into_iter().for_each(|(episode, state)| states[episode] = state);
+        for (&episode, action) in running.iter().zip(actions.chunks_exact(action_size)) {
+            environment.step(&mut states[episode], action, &mut draws(&motion, episode));
+        }
         running.retain(|&episode| {
             let state = &states[episode];
             let reached = environment.reached(state, &tasks[episode].goal);
