@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::flags::seed;
 use crate::opened::{data_of, open_run, sampled};
 use crate::output::{say, say_json};
-use crate::progress::Bars;
+use crate::progress::waiting;
 use crate::wording;
 
 /// Check the triangle inequality of a learned distance on data states
@@ -53,10 +53,7 @@ struct Report {
 
 /// Runs the command.
 pub fn run(arguments: &Audit) -> Result<()> {
-    let spinner = Bars::new().spinner("audit");
-    let report = examine(arguments);
-    spinner.finish_and_clear();
-    let report = report?;
+    let report = waiting("audit", || examine(arguments))?;
     if arguments.json { say_json(&report) } else { tell(&report) }
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::generate::{self, Generate};
 use crate::output::{check_target, say, say_json};
-use crate::progress::Bars;
+use crate::progress::waiting;
 use crate::wording::{counted, grouped};
 
 /// Inspect and convert files of trajectories, and record worlds
@@ -117,8 +117,7 @@ struct Report<'a> {
 }
 
 fn inspect(arguments: &Inspect) -> Result<()> {
-    let spinner = Bars::new().spinner("inspect");
-    let answer = arguments.from.read().and_then(|(opened, seconds)| {
+    let look = |(opened, seconds): (OpenedFile, f64)| {
         let found = Inspection::knowing(&opened.rows, |from, to| {
             let place = |state: &[f32]| [state[0], state[1]].map(f64::from);
             let world = arguments.recorded_in.filter(|_| from.len() > 1);
@@ -128,9 +127,8 @@ fn inspect(arguments: &Inspect) -> Result<()> {
             draw(&opened.rows, &found, &arguments.from.path, path)?;
         }
         Ok((opened, seconds, found))
-    });
-    spinner.finish_and_clear();
-    let (opened, seconds, found) = answer?;
+    };
+    let (opened, seconds, found) = waiting("inspect", || arguments.from.read().and_then(look))?;
     let report = Report {
         file: &arguments.from.path,
         format: opened.format,
@@ -282,11 +280,10 @@ fn convert(arguments: &Convert) -> Result<()> {
     let to = &arguments.to;
     check_format(to)?;
     check_target(to, arguments.force)?;
-    let spinner = Bars::new().spinner("convert");
-    let loaded = load(&arguments.from.path, &arguments.from.choices(), Memory::usual());
-    let written = loaded.and_then(|loaded| npz::write(to, &loaded.dataset).map(|()| loaded));
-    spinner.finish_and_clear();
-    let Loaded { dataset, format, notes, .. } = written?;
+    let write = |loaded: Loaded| npz::write(to, &loaded.dataset).map(|()| loaded);
+    let Loaded { dataset, format, notes, .. } = waiting("convert", || {
+        load(&arguments.from.path, &arguments.from.choices(), Memory::usual()).and_then(write)
+    })?;
     for note in &notes {
         say(&format!("note      {note}"))?;
     }

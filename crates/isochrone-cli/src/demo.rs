@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::examiner::{Examiner, Measured, Steering};
 use crate::flags::seed;
 use crate::output::{say, say_json};
-use crate::progress::{Bars, REPORT_EVERY};
+use crate::progress::{REPORT_EVERY, waiting};
 use crate::signals::Signals;
 use crate::training::{Workshop, train_all};
 use crate::wording;
@@ -113,9 +113,7 @@ pub fn run(arguments: &Demo, threads: usize) -> Result<()> {
             say(&training.line(&name(folder)))?;
         }
     }
-    let spinner = Bars::new().spinner("check");
-    let checked = check(&source, &jobs, &models, &arguments.out, threads);
-    spinner.finish_and_clear();
+    let checked = waiting("check", || check(&source, &jobs, &models, &arguments.out, threads));
     if let Some(signal) = signals.received() {
         return Err(Error::Interrupted(signal));
     }

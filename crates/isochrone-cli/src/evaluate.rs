@@ -16,7 +16,7 @@ use crate::flags::Nodes;
 use crate::opened::{open_run, sampled, seed_folders};
 use crate::output::{say, say_json};
 use crate::pictures;
-use crate::progress::{Bars, Counter};
+use crate::progress::{Counter, waiting};
 use crate::routes::routes;
 use crate::{seeds, wording};
 
@@ -50,10 +50,7 @@ pub fn run(arguments: &Evaluate) -> Result<()> {
     if !seeds.is_empty() {
         return several(arguments, &seeds);
     }
-    let spinner = Bars::new().spinner("evaluate");
-    let evaluation = one(arguments);
-    spinner.finish_and_clear();
-    let evaluation = evaluation?;
+    let evaluation = waiting("evaluate", || one(arguments))?;
     if arguments.json { say_json(&evaluation) } else { tell(&evaluation) }
 }
 

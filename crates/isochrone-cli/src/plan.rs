@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::flags::Nodes;
 use crate::opened::{data_of, open_run};
 use crate::output::{say, say_json};
-use crate::progress::Bars;
+use crate::progress::waiting;
 use crate::{examiner, wording};
 
 /// Plan a path between two states with the distance of a run
@@ -104,10 +104,7 @@ struct Borrowed {
 
 /// Runs the command.
 pub fn run(arguments: &Plan) -> Result<()> {
-    let spinner = Bars::new().spinner("plan");
-    let report = plan(arguments);
-    spinner.finish_and_clear();
-    let report = report?;
+    let report = waiting("plan", || plan(arguments))?;
     if arguments.json { say_json(&report) } else { tell(&report) }
 }
 

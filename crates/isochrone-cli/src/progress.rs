@@ -1,6 +1,7 @@
 //! Progress of work that takes long: bars on a terminal, a line now and then where there is none.
 
 use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -47,18 +48,43 @@ impl Bars {
         bar.set_prefix(label.to_owned());
         bar
     }
+}
 
-    /// A spinner for work of unknown length.
-    pub fn spinner(&self, label: &str) -> ProgressBar {
-        let bar = self.bars.add(ProgressBar::new_spinner());
-        if let Ok(style) = ProgressStyle::with_template("{prefix:<16} {spinner} {elapsed_precise}")
-        {
-            bar.set_style(style);
-        }
-        bar.set_prefix(label.to_owned());
-        bar.enable_steady_tick(Duration::from_millis(200));
-        bar
+/// Does work of unknown length under a spinner or, where there is no terminal, with lines on standard
+/// error that say how long it has taken so far.
+pub fn waiting<R>(label: &str, work: impl FnOnce() -> R) -> R {
+    let spinner = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{prefix:<16} {spinner} {elapsed_precise}") {
+        spinner.set_style(style);
     }
+    spinner.set_prefix(label.to_owned());
+    spinner.enable_steady_tick(Duration::from_millis(200));
+    let every = Duration::from_secs_f64(REPORT_EVERY);
+    let tell = |elapsed| crate::output::warn(&so_far(label, elapsed));
+    let answer = if spinner.is_hidden() { telling(every, tell, work) } else { work() };
+    spinner.finish_and_clear();
+    answer
+}
+
+fn so_far(label: &str, elapsed: Duration) -> String {
+    format!("{label}  {} so far", HumanDuration(elapsed))
+}
+
+/// Does `work`, and calls `tell` with the time that has passed `every` so often until it is done.
+fn telling<R>(every: Duration, tell: impl Fn(Duration) + Send, work: impl FnOnce() -> R) -> R {
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        // Dropped when the work is done, which ends the thread's wait.
+        let (_working, done) = channel::<()>();
+        let listen = move || {
+            while done.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                tell(began.elapsed());
+            }
+        };
+        // Where no thread can be started, nothing is told.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, listen);
+        work()
+    })
 }
 
 /// Work of known length on a bar of its own or, where there is no terminal, in lines on standard error.
@@ -215,6 +241,19 @@ mod tests {
         assert_eq!(counter.due(later).unwrap(), "score  50/100 rows  10 seconds left");
         assert_eq!(counter.due(later), None);
         assert!(Counter::on(hidden(), "rows", false).pace.is_none());
+    }
+
+    #[test]
+    fn work_of_unknown_length_tells_how_long_it_has_taken_until_it_is_done() {
+        let (told, heard) = channel();
+        let often = Duration::from_millis(1);
+        let tell = move |elapsed| told.send(elapsed).unwrap();
+        // The work lasts until two lines were told; where none came, it would never end.
+        let answer = telling(often, tell, || [(); 2].map(|()| heard.recv().unwrap()));
+        assert!(often <= answer[0] && answer[0] < answer[1]);
+        assert_eq!(so_far("plan", Duration::from_secs(20)), "plan  20 seconds so far");
+        let silent = telling(Duration::from_secs(3_600), |_| panic!("too early"), || 7);
+        assert_eq!(silent, 7);
     }
 
     #[test]
