@@ -54,6 +54,17 @@ fn compare(out: &Path, more: &[&str]) -> Command {
     command
 }
 
+/// What a world needs is not missing in the folder of a run, so none is named.
+#[test]
+fn a_simulator_that_is_not_installed_is_said_without_naming_a_run() {
+    let mut command = isochrone();
+    command.args(["compare", "--world", "antmaze-umaze", "--algorithm", "gcbc", "--out"]);
+    command.arg(FOLDER.path().join("ants")).env("MUJOCO_LIB", "no-such-library");
+    let [_, told] = said(command, 2);
+    assert!(told.starts_with("error: no MuJoCo library"), "{told}");
+    assert!(told.contains("in `no-such-library`") && !told.contains("gcbc"), "{told}");
+}
+
 /// Cloning learns no distance, so no planner can steer its policy: the row stays, the cells are empty.
 #[test]
 fn a_learner_without_a_distance_is_compared_without_the_planner() {

@@ -228,10 +228,12 @@ impl Plan {
                     Some(extraction) => place.join(format!("{label}-{extraction}")),
                     None => place.join(&label),
                 };
-            let fitting = resolve(request, world, entry, variant, &given)
-                .and_then(|config| self.fit(&config, recorded).map(|()| config))
-                .map_err(|error| error.in_file(&folder));
-            match fitting {
+            let resolved = resolve(request, world, entry, variant, &given).and_then(with_policy);
+            if let Ok(config) = &resolved {
+                self.open(&config.data, recorded)?;
+            }
+            let fitting = resolved.and_then(|config| self.fit(&config).map(|()| config));
+            match fitting.map_err(|error| error.in_file(&folder)) {
                 Ok(config) => found.push(Combination { config, folder }),
                 Err(error @ Error::Input(_)) if variants.len() > 1 => {
                     self.left_out.push(error.to_string());
@@ -271,12 +273,7 @@ impl Plan {
     }
 
     /// Checks that a run of `config` could start.
-    fn fit(&mut self, config: &RunConfig, recorded: Recorded<'_>) -> Result<()> {
-        if extraction(config)?.as_deref() == Some("none") {
-            return Err(Error::input("extraction `none` learns no policy to compare")
-                .hint("choose `awr` or `ddpg-bc`"));
-        }
-        self.open(&config.data, recorded)?;
+    fn fit(&self, config: &RunConfig) -> Result<()> {
         let Some(source) = self.source(config) else { return Ok(()) };
         let data = source.prepared(config)?;
         let (seed, discount) = (config.seed, source.discount(config));
@@ -290,6 +287,15 @@ impl Plan {
         all.extend(self.jobs.iter().map(|job| (job.folder.clone(), job.config.clone())));
         agree(&all)
     }
+}
+
+/// Refuses a config that learns no policy.
+fn with_policy(config: RunConfig) -> Result<RunConfig> {
+    if extraction(&config)?.as_deref() == Some("none") {
+        return Err(Error::input("extraction `none` learns no policy to compare")
+            .hint("choose `awr` or `ddpg-bc`"));
+    }
+    Ok(config)
 }
 
 /// What determines the recorded data of a config.
