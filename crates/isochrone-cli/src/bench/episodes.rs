@@ -3,18 +3,19 @@
 use std::time::Instant;
 
 use isochrone::Result;
-use isochrone::data::Dataset;
 use isochrone::engine::Threads;
-use isochrone::model::Model;
-use isochrone::run::{RunConfig, prepare};
-use isochrone::simulate::{Paths, World, rollout};
-use isochrone::train::Trainer;
+use isochrone::evaluate::{Control, outcomes};
+use isochrone::simulate::{Paths, World};
 use serde::Serialize;
 
 use super::machine::cpu_seconds;
+use super::untrained::untrained;
 
 /// A world in which the policy's answer takes longest, and one in which MuJoCo's step does.
 const WORLDS: [&str; 2] = ["pointmaze-medium-navigate", "antmaze-medium-navigate"];
+/// A policy of three layers of 256.
+const POLICY: [&str; 2] =
+    ["algorithm.name=gcbc", "algorithm.policy.network.hidden=[256, 256, 256]"];
 /// How many groups of episodes each thread gets.
 const GROUPS: usize = 4;
 
@@ -49,13 +50,10 @@ pub fn measure(threads: &Threads, quick: bool) -> Result<Vec<Acting>> {
         let groups = threads.count() * if quick { 1 } else { GROUPS };
         let count = groups * world.together();
         let tasks = world.tasks(0, count, &recorded)?;
-        let model = fresh(&recorded)?;
-        let policy = |states: &[f32], goals: &[f32], actions: &mut [f32]| {
-            let chosen = model.act(states, goals).expect("a policy of this world");
-            actions.copy_from_slice(&chosen);
-        };
+        let model = untrained(&POLICY, &recorded, &Threads::default())?;
+        let act = || outcomes(&*world, &tasks, &model, Control::Policy, 0, Paths::Forget);
         let (worked, since) = (cpu_seconds(), Instant::now());
-        let outcomes = threads.enter(|| rollout(&*world, &tasks, 0, Paths::Forget, &policy));
+        let outcomes = threads.enter(act)?;
         let (seconds, until) = (since.elapsed().as_secs_f64(), cpu_seconds());
         let steps: f64 = outcomes.iter().map(|outcome| f64::from(outcome.steps)).sum();
         let spent = worked.zip(until).map(|(worked, until)| until - worked);
@@ -67,14 +65,4 @@ pub fn measure(threads: &Threads, quick: bool) -> Result<Vec<Acting>> {
         });
     }
     Ok(found)
-}
-
-/// A policy of three layers of 256 that has learned nothing.
-fn fresh(data: &Dataset) -> Result<Model> {
-    let network = "algorithm.policy.network.hidden=[256, 256, 256]";
-    let settings = ["algorithm.name=gcbc", "data.validation=0", network];
-    let config = RunConfig::parse("", &settings.map(str::to_owned))?;
-    let prepared = prepare(&config, data)?;
-    let (algorithm, train) = (&config.algorithm, &config.train);
-    Trainer::new(algorithm, train, &prepared, 0.99, 0, Threads::default())?.model()
 }

@@ -9,6 +9,7 @@ mod planner;
 mod scaling;
 mod solver;
 mod table;
+mod untrained;
 
 use std::path::PathBuf;
 

@@ -6,10 +6,10 @@ use isochrone::data::Dataset;
 use isochrone::engine::Threads;
 use isochrone::plan::{Graph, GraphSettings};
 use isochrone::random::{Purpose, Stream};
-use isochrone::run::{RunConfig, prepare};
-use isochrone::train::Trainer;
 use isochrone::{Error, Result};
 use serde::Serialize;
+
+use super::untrained::untrained;
 
 const TRAJECTORIES: usize = 1_000;
 const FEWER_TRAJECTORIES: usize = 100;
@@ -39,11 +39,8 @@ pub struct Planning {
 /// The model or the graph cannot be built, for want of memory.
 pub fn measure(threads: &Threads, quick: bool) -> Result<Planning> {
     let walks = walks(if quick { FEWER_TRAJECTORIES } else { TRAJECTORIES })?;
-    let settings = ["algorithm.name=cmd1", "algorithm.extraction.name=none", "data.validation=0"];
-    let config = RunConfig::parse("", &settings.map(str::to_owned))?;
-    let data = prepare(&config, &walks)?;
-    let (algorithm, train) = (&config.algorithm, &config.train);
-    let model = Trainer::new(algorithm, train, &data, 0.99, 0, threads.clone())?.model()?;
+    let settings = ["algorithm.name=cmd1", "algorithm.extraction.name=none"];
+    let model = untrained(&settings, &walks, threads)?;
     let since = Instant::now();
     let graph = Graph::new(&model, &walks, GraphSettings::default())?;
     let build_seconds = since.elapsed().as_secs_f64();

@@ -68,6 +68,7 @@ fn kernels_of_all_heads_give_the_values_and_the_gradients_of_the_cpu_for_many_pa
         bench.heads();
         bench.end()
     };
+    // Sums over so many pairs round more.
     agree(&heads, 1, 1e-4);
 }
 
