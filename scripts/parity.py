@@ -294,7 +294,9 @@ def extract(update, policy, goal, after=None, before=None, **choices):
     s, a, g = state("start"), action("start"), state(goal)
     if how == "awr":
         if not after or choices.get("successor"):
-            advantage = before(s) - before(state("next"))
+            horizon = choices.get("horizon", 1)
+            later = state("next" if horizon == 1 else "ahead0")
+            advantage = (before(s) - before(later)) / horizon
         elif choices.get("baseline") == "value":
             advantage = choices["value"](s) - after(a)
         elif choices.get("baseline") == "data":
@@ -331,7 +333,8 @@ def extraction(choices):
         beta, standardize = choices.get("awr", STANDARDIZED)
         inner = f"inverse_temperature={beta},standardize='{'batch' if standardize else 'none'}'"
         inner += f",baseline='{choices.get('baseline', 'policy')}'"
-        inner += f",limit={choices['limit']}" if "limit" in choices else ""
+        for key in ("limit", "horizon"):
+            inner += f",{key}={choices[key]}" if key in choices else ""
     else:
         inner = f"cloning_weight={CLONING},scale='{choices.get('scale', 'magnitude')}'"
         inner += f",cloning_goals='{choices.get('cloning_goals', 'same')}'"
@@ -870,6 +873,7 @@ LEARNERS = {
             case(limit=2.0),
             case(limit=0.7),
             case("algorithm.relative=1.0", relative=1.0, limit=0.7, awr=RAW),
+            case(limit=0.2, horizon=10, awr=RAW),
             case(extraction="ddpg-bc"),
             case(extraction="none"),
         ],

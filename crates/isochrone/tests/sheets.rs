@@ -50,6 +50,7 @@ fn the_sheets_hold_the_worlds_and_learners_of_the_benchmarks() {
         ("antmaze-d4rl", 6, 9),
         ("antmaze-ogbench", 1, 9),
         ("antmaze-paper", 6, 5),
+        ("antmaze-published", 8, 10),
         ("atlas", 8, 1),
         ("distance", 4, 12),
         ("pointmaze-giant", 1, 1),

@@ -5,7 +5,7 @@
 //! A quasimetric of states d(z(s), z(g)) is fitted to it on recorded rows, mean w(t) |d − t|, and pairs
 //! without a way are pushed beyond a bound. The map has the triangle inequality, a slope within each
 //! landmark, and an answer for states that are none. A policy is taken from it by AWR on
-//! d(s, g) − d(s', g), or by DDPG+BC through latent dynamics, as QRL has them.
+//! d(s, g) − d(s', g), s' one row later or several, or by DDPG+BC through latent dynamics, as QRL has them.
 //!
 //! Ours; there is no paper to compare with.
 
@@ -16,7 +16,7 @@ use super::{Algorithm, Phases, Problem, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Schedule, Value};
 use crate::error::{Error, Result};
-use crate::extraction::{Awr, Critique, Extraction};
+use crate::extraction::{Answers, Awr, Critique, Extraction};
 use crate::model::Learned;
 use crate::nn::{HeadShape, MeasureShape, Network, PolicyShape, Stepped, SteppedShape};
 use crate::ops::{Fit, Norm, Scale, Term};
@@ -116,7 +116,8 @@ impl Atlas {
         };
         let arena = parameters.arena("distance");
         let distance = Stepped::new(parameters, arena, &shape, problem.sizes());
-        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
+        let answers = Answers { after: with_action, from: true, value: false };
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, answers)?;
         Ok(Self { config: config.clone(), problem, shape, distance, policy })
     }
 

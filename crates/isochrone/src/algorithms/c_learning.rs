@@ -13,7 +13,7 @@ use super::{Algorithm, Phases, Problem, check_critics, share_between};
 use crate::data::sampler::{Column, Layout, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
-use crate::extraction::{DdpgBc, Extraction};
+use crate::extraction::{Answers, DdpgBc, Extraction};
 use crate::model::Learned;
 use crate::nn::{MeasureShape, Network, PolicyShape, Reading, Valued, ValuedShape};
 use crate::ops::{Extremum, Term};
@@ -94,7 +94,8 @@ impl CLearning {
         let (critic, target) = (parameters.arena("critic"), parameters.arena("target"));
         let critic = Valued::new(parameters, critic, &shape, problem.critic_sizes());
         let target = Valued::new(parameters, target, &shape, problem.critic_sizes());
-        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, true)?;
+        let answers = Answers::either(true);
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, answers)?;
         Ok(Self { config: config.clone(), steps, discount, shape, critic, target, policy })
     }
 }

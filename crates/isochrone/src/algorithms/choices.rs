@@ -168,8 +168,6 @@ pub(super) struct PolicyChoices<'a> {
     pub extraction: &'a Extraction,
     pub optimizer: Adam,
     pub phases: Phases,
-    /// Whether the critic answers [`Critique::value`](crate::extraction::Critique::value).
-    pub has_value: bool,
 }
 
 /// What a config lets others replace.
@@ -196,7 +194,6 @@ macro_rules! extracted {
                     extraction: &self.extraction,
                     optimizer: self.policy_optimizer,
                     phases: self.phases,
-                    has_value: false,
                 }
             }
         }

@@ -19,7 +19,7 @@ use super::{
 use crate::data::sampler::{Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
-use crate::extraction::{Extraction, Farthest};
+use crate::extraction::{Answers, Extraction, Farthest};
 use crate::model::Learned;
 use crate::nn::{EncodedShape, HeadShape, Mlp, Network, PolicyShape};
 use crate::ops::{Directions, Term};
@@ -160,7 +160,8 @@ impl Cmd1 {
                 potentials.push(Mlp::new(parameters, arena, &config.network, sizes, 1.0));
             }
         }
-        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
+        let critic = Answers::either(with_action);
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, critic)?;
         let Problem { steps, discount, .. } = problem;
         Ok(Self { config: config.clone(), steps, discount, distances, potentials, policy })
     }

@@ -21,7 +21,7 @@ use crate::engine::{
     Adam, ArenaId, Initial, Parameter, Parameters, Program, Scalar, Value, Window,
 };
 use crate::error::{Error, Result};
-use crate::extraction::{Extraction, Farthest};
+use crate::extraction::{Answers, Extraction, Farthest};
 use crate::model::Learned;
 use crate::nn::{EncodedShape, HeadShape, Network, PolicyShape, Scored, ScoredShape};
 use crate::ops::{Directions, Multiplier, Targets, Term};
@@ -198,7 +198,8 @@ impl Cmd2 {
             distances.push(DistanceNet::new(parameters, member, shape.clone(), choices)?);
             members.push(Member::new(parameters, member, config, problem));
         }
-        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
+        let critic = Answers::either(with_action);
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, critic)?;
         Ok(Self {
             config: config.clone(),
             steps: problem.steps,

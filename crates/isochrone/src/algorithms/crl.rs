@@ -8,13 +8,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::choices::PolicyChoices;
 use super::policy::PolicyPass;
 use super::{Algorithm, Critic, Phases, Problem, check_critics, counted, numbered, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
-use crate::extraction::{Critique, Extraction, Farthest};
+use crate::extraction::{Answers, Critique, Extraction, Farthest};
 use crate::model::Learned;
 use crate::nn::{MeasureShape, Network, PolicyShape, Scored, ScoredShape};
 use crate::ops::{Directions, Term};
@@ -128,8 +127,8 @@ impl Crl {
             .collect();
         let of_states = ScoredShape { with_action: false, ..shape.clone() };
         let value = config.value.then(|| add("value_start", "value_goal", &of_states));
-        let choices = PolicyChoices { has_value: config.value, ..config.policy_choices() };
-        let policy = PolicyPass::new(parameters, choices, problem, with_action)?;
+        let answers = Answers { value: config.value, ..Answers::either(with_action) };
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, answers)?;
         Ok(Self { config: config.clone(), steps: problem.steps, shape, critics, value, policy })
     }
 

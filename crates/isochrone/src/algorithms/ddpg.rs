@@ -14,7 +14,7 @@ use super::{Algorithm, Phases, Problem, check_critics, positive, share_between};
 use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
-use crate::extraction::{DdpgBc, Extraction};
+use crate::extraction::{Answers, DdpgBc, Extraction};
 use crate::model::Learned;
 use crate::nn::{MeasureShape, Network, PolicyShape, Reading, Valued, ValuedShape};
 use crate::ops::{Bootstrap, Extremum, Term};
@@ -105,7 +105,8 @@ impl Ddpg {
         let (critic, target) = (parameters.arena("critic"), parameters.arena("target"));
         let critic = Valued::new(parameters, critic, &shape, problem.critic_sizes());
         let target = Valued::new(parameters, target, &shape, problem.critic_sizes());
-        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, true)?;
+        let answers = Answers::either(true);
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, answers)?;
         let radius = config.radius.or(problem.radius).map(|radius| radius as f32);
         let config = config.clone();
         Ok(Self { config, steps, discount, radius, shape, critic, target, policy })

@@ -9,14 +9,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::choices::PolicyChoices;
 use super::policy::PolicyPass;
 use super::values::ValueColumns;
 use super::{Algorithm, Phases, Problem, check_critics, share_between};
 use crate::data::sampler::{Column, GoalMix, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
-use crate::extraction::{Critique, DdpgBc, Extraction};
+use crate::extraction::{Answers, Critique, DdpgBc, Extraction};
 use crate::model::Learned;
 use crate::nn::{MeasureShape, Network, PolicyShape, Reading, Valued, ValuedShape};
 use crate::ops::{Bootstrap, Extremum, Term};
@@ -111,8 +110,8 @@ impl Gciql {
         let value = add("value", &of_states);
         let critic = add("critic", &of_actions);
         let target = add("target", &of_actions);
-        let choices = PolicyChoices { has_value: true, ..config.policy_choices() };
-        let policy = PolicyPass::new(parameters, choices, problem, true)?;
+        let answers = Answers { value: true, ..Answers::either(true) };
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, answers)?;
         let config = config.clone();
         Ok(Self { config, steps, discount, shape, value, critic, target, policy })
     }

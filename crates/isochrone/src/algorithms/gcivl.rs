@@ -15,7 +15,7 @@ use super::{Algorithm, Phases, Problem, check_critics, share_between};
 use crate::data::sampler::{GoalMix, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar};
 use crate::error::Result;
-use crate::extraction::{Awr, Extraction};
+use crate::extraction::{Answers, Awr, Extraction};
 use crate::model::Learned;
 use crate::nn::{MeasureShape, Network, PolicyShape, Reading, Valued, ValuedShape};
 use crate::ops::Standardize;
@@ -106,7 +106,8 @@ impl Gcivl {
         let (value, target) = (parameters.arena("value"), parameters.arena("target"));
         let value = Valued::new(parameters, value, &shape, problem.critic_sizes());
         let target = Valued::new(parameters, target, &shape, problem.critic_sizes());
-        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, false)?;
+        let answers = Answers::either(false);
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, answers)?;
         Ok(Self { config: config.clone(), steps, discount, shape, value, target, policy })
     }
 }

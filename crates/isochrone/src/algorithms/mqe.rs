@@ -15,7 +15,7 @@ use super::{Algorithm, Critic, Phases, Problem, positive, up_to_one};
 use crate::data::sampler::{Column, End, First, Offsets, Rows, Waypoints};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
-use crate::extraction::Extraction;
+use crate::extraction::{Answers, Extraction};
 use crate::model::Learned;
 use crate::nn::{HeadShape, Network, PolicyShape};
 use crate::ops::{Backup, Term};
@@ -109,8 +109,8 @@ impl Mqe {
             scale: config.scale,
         };
         let distance = PairedNet::new(parameters, &choices, problem)?;
-        let policy =
-            PolicyPass::new(parameters, config.policy_choices(), problem, distance.with_action())?;
+        let critic = Answers::either(distance.with_action());
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, critic)?;
         let Problem { steps, discount, .. } = problem;
         Ok(Self { config: config.clone(), steps, discount, distance, policy })
     }

@@ -5,7 +5,7 @@ use super::choices::PolicyChoices;
 use crate::data::sampler::{Offsets, RowsId};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value, Window};
 use crate::error::{Error, Result};
-use crate::extraction::{Critique, Extraction};
+use crate::extraction::{Answers, Critique, Extraction};
 use crate::nn::{ActorShape, Policy, PolicyShape};
 
 /// A policy and how it is taken from a critic.
@@ -19,8 +19,7 @@ pub(super) struct PolicyPass {
 }
 
 impl PolicyPass {
-    /// Adds a policy, in the arena `policy`, where the extraction asks for one. The critic
-    /// `follows_actions` where it answers [`Critique::after`].
+    /// Adds a policy, in the arena `policy`, where the extraction asks for one.
     ///
     /// # Errors
     /// Choices that do not fit each other, the critic or the data.
@@ -28,11 +27,11 @@ impl PolicyPass {
         parameters: &mut Parameters,
         choices: PolicyChoices<'_>,
         problem: Problem,
-        follows_actions: bool,
+        critic: Answers,
     ) -> Result<Self> {
-        let PolicyChoices { shape, extraction, optimizer, phases, has_value } = choices;
+        let PolicyChoices { shape, extraction, optimizer, phases } = choices;
         phases.check()?;
-        extraction.check(problem.action_size, follows_actions, has_value)?;
+        extraction.check(problem.action_size, critic)?;
         shape.check("algorithm.policy")?;
         optimizer.check("algorithm.policy_optimizer")?;
         let policy = (*extraction != Extraction::None).then(|| {

@@ -14,7 +14,7 @@ use super::{Algorithm, Phases, Problem, check_critics, numbered, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Scalar, Value};
 use crate::error::Result;
-use crate::extraction::{Critique, Extraction, Farthest};
+use crate::extraction::{Answers, Critique, Extraction, Farthest};
 use crate::model::Learned;
 use crate::nn::{HeadShape, MeasureShape, Network, PolicyShape, Projector, Stepped, SteppedShape};
 use crate::ops::{Multiplier, Push, Scale, Term};
@@ -111,7 +111,7 @@ pub enum DynamicsError {
 pub enum Advantage {
     /// d(ẑ'(s, π), z(g)) − d(ẑ'(s, a), z(g)): actions, by the learned dynamics.
     Dynamics,
-    /// d(s, g) − d(s', g): states, s' the recorded successor.
+    /// d(s, g) − d(s', g): states, s' recorded one row later, or `extraction.horizon` rows later.
     Successor,
 }
 
@@ -171,7 +171,9 @@ impl Qrl {
                 Member { distance, multiplier, advantage: config.advantage }
             })
             .collect();
-        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, with_action)?;
+        let from = config.advantage == Advantage::Successor;
+        let answers = Answers { after: with_action, from, value: false };
+        let policy = PolicyPass::new(parameters, config.policy_choices(), problem, answers)?;
         Ok(Self { config: config.clone(), steps: problem.steps, shape, members, policy })
     }
 

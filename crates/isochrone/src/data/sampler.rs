@@ -222,7 +222,7 @@ impl<'d> Sampler<'d> {
                 let goals = self.lessons().goals();
                 goals[below(words[0], goals.len() as u32) as usize]
             }
-            Rows::Ahead(steps, _) => (start + steps).min(self.bound(start, goal)),
+            Rows::Ahead(steps, _) => start.saturating_add(steps).min(self.bound(start, goal)),
         }
     }
 

@@ -3,13 +3,14 @@
 //! A = d(s, π(s, g), g) − d(s, a, g) is positive where the data's action is nearer; with the baseline
 //! `data` the first term is the mean over recorded actions of other rows, with `value` a learned value
 //! of the state. On a critic of states
-//! A = d(s, g) − d(s', g), s' the recorded successor.
+//! A = (d(s, g) − d(s', g)) / h, s' the state recorded h rows later.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Critique, PolicyColumns};
+use super::{Answers, Critique, PolicyColumns};
 use crate::data::sampler::{Column, GoalMix, Layout, Rows, RowsId};
 use crate::engine::{Program, Scalar, Value};
+use crate::error::{Error, Result};
 use crate::nn::Policy;
 use crate::ops::{AdvantageWeights, Standardize};
 
@@ -29,6 +30,9 @@ pub struct Awr {
     /// values for others; left out, they are as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<f64>,
+    /// h, the rows over which a critic of states sees progress; cut at the goal and at the end of the
+    /// trajectory. Where a body has inertia, what one action did shows only some rows later.
+    pub horizon: u32,
 }
 
 /// What a recorded action is compared with.
@@ -56,11 +60,34 @@ impl Default for Awr {
             standardize: Standardize::Batch,
             goals: GoalMix::default(),
             limit: None,
+            horizon: 1,
         }
     }
 }
 
 impl Awr {
+    /// Checks that the critic answers what is compared.
+    pub(super) fn check(&self, critic: Answers) -> Result<()> {
+        if self.baseline == Baseline::Value && !critic.value {
+            return Err(Error::input(
+                "`algorithm.extraction.baseline` is `value`, but this learner has no value",
+            )
+            .hint("`gciql` has one, `crl` with `algorithm.value = true`"));
+        }
+        if self.horizon == 0 {
+            return Err(Error::input("`algorithm.extraction.horizon` is `0`, expected 1 or more")
+                .hint("`isochrone config` prints every key with its default"));
+        }
+        if self.horizon > 1 && !critic.from {
+            return Err(Error::input(format!(
+                "`algorithm.extraction.horizon` is `{}`, but this critic compares actions",
+                self.horizon
+            ))
+            .hint("set it to 1, or use a critic of states, such as that of `atlas` or `gcivl`"));
+        }
+        Ok(())
+    }
+
     pub(super) fn declare<T: Scalar>(
         &self,
         program: &mut Program<T>,
@@ -72,11 +99,7 @@ impl Awr {
         let statistics = policy.statistics(program, state, goal);
         let log_likelihood = policy.log_likelihood(program, statistics, action);
         let (baseline, taken) = match critique.from(program, state, goals) {
-            Some(here) => {
-                let next = program.rows(Rows::Next);
-                let next = program.column(Column::State(next));
-                (here, critique.from(program, next, goals)?)
-            }
+            Some(here) => self.progress(program, critique, here, goals)?,
             None => {
                 let taken = critique.after(program, state, action, goals)?;
                 let acting = |program: &mut Program<T>| policy.action(program, statistics).stop();
@@ -90,6 +113,27 @@ impl Awr {
             limit: self.limit.unwrap_or(f64::INFINITY),
         };
         Some(program.advantage_regression(log_likelihood, baseline, taken, weights))
+    }
+
+    /// The distances here and h rows later, per row.
+    fn progress<T: Scalar>(
+        &self,
+        program: &mut Program<T>,
+        critique: &impl Critique,
+        here: Value,
+        goals: RowsId,
+    ) -> Option<(Value, Value)> {
+        if self.horizon == 1 {
+            let next = program.rows(Rows::Next);
+            let next = program.column(Column::State(next));
+            return Some((here, critique.from(program, next, goals)?));
+        }
+        let later = program.rows(Rows::Ahead(self.horizon, Some(goals)));
+        let later = program.column(Column::State(later));
+        let there = critique.from(program, later, goals)?;
+        let share = 1.0 / f64::from(self.horizon);
+        let [here, there] = [here, there].map(|far| program.weighted_sum(&[(share, far)]));
+        Some((here, there))
     }
 
     /// The distance that the recorded action's is compared with; `acting` is what the policy does.

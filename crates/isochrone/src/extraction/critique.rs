@@ -43,6 +43,24 @@ pub trait Critique {
     }
 }
 
+/// Which questions of [`Critique`] a critic answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answers {
+    /// [`Critique::after`].
+    pub after: bool,
+    /// [`Critique::from`].
+    pub from: bool,
+    /// [`Critique::value`].
+    pub value: bool,
+}
+
+impl Answers {
+    /// Those of a critic of states and actions or, without actions, of states.
+    pub fn either(with_action: bool) -> Self {
+        Self { after: with_action, from: !with_action, value: false }
+    }
+}
+
 /// Several critics, of which the one that says farthest is believed.
 pub struct Farthest<'a, C>(pub &'a [C]);
 

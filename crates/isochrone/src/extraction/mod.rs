@@ -14,8 +14,8 @@
 //! |---|---|---|---|
 //! | of states and actions | `after` | d(s, â, g) − d(s, a, g) | d(s, â, g) |
 //! | the same, with a value | `after`, `value` | by choice d(s, g) − d(s, a, g) | d(s, â, g) |
-//! | of states | `from` | d(s, g) − d(s', g) | refused |
-//! | of states, with a model f of actions | both | d(s, g) − d(s', g) | d(f(s, â), g) |
+//! | of states | `from` | (d(s, g) − d(s', g)) / h | refused |
+//! | of states, with a model f of actions | both | (d(s, g) − d(s', g)) / h | d(f(s, â), g) |
 
 mod awr;
 mod critique;
@@ -24,7 +24,7 @@ mod ddpg_bc;
 use serde::{Deserialize, Serialize};
 
 pub use awr::{Awr, Baseline};
-pub use critique::{Critique, Farthest};
+pub use critique::{Answers, Critique, Farthest};
 pub use ddpg_bc::DdpgBc;
 
 use critique::PolicyColumns;
@@ -133,13 +133,12 @@ impl Extraction {
         }
     }
 
-    /// Checks that the choice fits the data and the critic, which `follows_actions` where it answers
-    /// [`Critique::after`] and `has_value` where it answers [`Critique::value`].
+    /// Checks that the choice fits the data and what the critic answers.
     ///
     /// # Errors
     /// A policy without actions, DDPG+BC on a critic that cannot follow them, a baseline that is not
-    /// learned, shares of goals outside 0 to 1.
-    pub fn check(&self, action_size: usize, follows_actions: bool, has_value: bool) -> Result<()> {
+    /// learned, a horizon that the critic has no use for, shares of goals outside 0 to 1.
+    pub fn check(&self, action_size: usize, critic: Answers) -> Result<()> {
         let (key, weight) = match self {
             Self::Awr(awr) => ("inverse_temperature", awr.inverse_temperature),
             Self::DdpgBc(ddpg) => ("cloning_weight", ddpg.cloning_weight),
@@ -149,17 +148,14 @@ impl Extraction {
             return Err(Error::input("a policy needs actions, but the data have none")
                 .hint("set `algorithm.extraction.name = \"none\"` to learn only the distance"));
         }
-        if !follows_actions && matches!(self, Self::DdpgBc(_)) {
+        if !critic.after && matches!(self, Self::DdpgBc(_)) {
             return Err(Error::input(
                 "extraction `ddpg-bc` needs a distance from state and action",
             )
             .hint("use `awr`, or a critic of states and actions"));
         }
-        if !has_value && matches!(self, Self::Awr(Awr { baseline: Baseline::Value, .. })) {
-            return Err(Error::input(
-                "`algorithm.extraction.baseline` is `value`, but this learner has no value",
-            )
-            .hint("`gciql` has one, `crl` with `algorithm.value = true`"));
+        if let Self::Awr(awr) = self {
+            awr.check(critic)?;
         }
         if !(weight >= 0.0 && weight.is_finite()) {
             return Err(Error::input(format!(
@@ -213,17 +209,22 @@ mod tests {
         }
     }
 
-    /// How often (`after`, `from`) answered, and whether there is a loss.
-    fn asked(name: &str, follows_actions: bool, knows_states: bool) -> (u32, u32, bool) {
+    /// The program of an extraction from a critic, and whether there is a loss.
+    fn declared(extraction: &Extraction, critic: &Counting) -> (Program<f64>, bool) {
         let mut parameters = Parameters::default();
         let arena = parameters.arena("policy");
         let policy = Policy::new(&mut parameters, arena, &PolicyShape::default(), (4, 2));
         let mut program: Program<f64> = Program::new(parameters, 8, 2, 2);
-        let critic = Counting { follows_actions, knows_states, ..Counting::default() };
-        let extraction = Extraction::named(name).unwrap();
         let seen = (Offsets::default(), Column::State);
-        let loss = extraction.declare(&mut program, &policy, &critic, seen);
-        (critic.after.get(), critic.from.get(), loss.is_some())
+        let loss = extraction.declare(&mut program, &policy, critic, seen);
+        (program, loss.is_some())
+    }
+
+    /// How often (`after`, `from`) answered, and whether there is a loss.
+    fn asked(name: &str, follows_actions: bool, knows_states: bool) -> (u32, u32, bool) {
+        let critic = Counting { follows_actions, knows_states, ..Counting::default() };
+        let (_, loss) = declared(&Extraction::named(name).unwrap(), &critic);
+        (critic.after.get(), critic.from.get(), loss)
     }
 
     #[test]
@@ -243,8 +244,37 @@ mod tests {
     fn a_value_that_nothing_learns_is_no_baseline() {
         let awr = Awr { baseline: Baseline::Value, ..Awr::default() };
         let extraction = Extraction::Awr(awr);
-        assert!(extraction.check(2, true, true).is_ok());
-        let error = extraction.check(2, true, false).unwrap_err().to_string();
+        let without = Answers::either(true);
+        assert!(extraction.check(2, Answers { value: true, ..without }).is_ok());
+        let error = extraction.check(2, without).unwrap_err().to_string();
         assert!(error.contains("`algorithm.extraction.baseline` is `value`"), "{error}");
+    }
+
+    #[test]
+    fn progress_over_rows_is_asked_only_of_critics_of_states() {
+        let over = |horizon: u32| Extraction::Awr(Awr { horizon, ..Awr::default() });
+        assert!(over(10).check(2, Answers::either(false)).is_ok());
+        assert!(over(1).check(2, Answers::either(true)).is_ok());
+        let error = over(10).check(2, Answers::either(true)).unwrap_err().to_string();
+        assert!(error.contains("`algorithm.extraction.horizon` is `10`"), "{error}");
+        let error = over(0).check(2, Answers::either(false)).unwrap_err().to_string();
+        assert!(error.contains("expected 1 or more"), "{error}");
+    }
+
+    #[test]
+    fn progress_over_rows_ends_at_the_goal() {
+        let critic = Counting { knows_states: true, ..Counting::default() };
+        let awr = Awr { horizon: 10, ..Awr::default() };
+        let (program, loss) = declared(&Extraction::Awr(awr), &critic);
+        assert!(loss);
+        let layout = program.layout();
+        let later = layout.columns().iter().find_map(|column| match column {
+            Column::State(rows) => match layout.choice(*rows) {
+                Rows::Ahead(10, Some(goal)) => Some(layout.choice(goal)),
+                _ => None,
+            },
+            _ => None,
+        });
+        assert!(matches!(later, Some(Rows::Mixed(..))), "{later:?}");
     }
 }

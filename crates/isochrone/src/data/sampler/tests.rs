@@ -152,6 +152,7 @@ fn waypoints_follow_their_law_and_pass_neither_the_goal_nor_the_end() {
     let waypoint = layout.rows(Rows::Waypoint(law, goal));
     let near = layout.rows(Rows::Ahead(7, Some(goal)));
     let ahead = layout.rows(Rows::Ahead(7, None));
+    let farthest = layout.rows(Rows::Ahead(u32::MAX, None));
     let random = layout.rows(Rows::Random);
     let gap = layout.column(Column::Gap(waypoint));
     let same = layout.column(Column::Reached(Layout::START, random, None));
@@ -169,6 +170,7 @@ fn waypoints_follow_their_law_and_pass_neither_the_goal_nor_the_end() {
             assert_eq!(batch.columns[gap][place], (row(waypoint) - start) as f32);
             assert_eq!(row(near), (start + 7).min(goal));
             assert_eq!(row(ahead), (start + 7).min(last as u32));
+            assert_eq!(row(farthest), last as u32);
             if start == 0 && goal >= 20 {
                 counts[(row(waypoint) as usize).min(6) - 1] += 1.0;
             }

@@ -93,7 +93,7 @@ __device__ u32 drawn_row(const Data* data, const Choice* law, u32 start, u32 goa
         case 5:
             if (unit(drawn.y) < law->successor) return start + 1;
             return waypoint_row(data, start, max(bound, start + 1), drawn.x);
-        case 6: return min(start + law->steps, bound);
+        case 6: return start + min(law->steps, bound - start);
         case 7: return data->lesson_goals[__umulhi(drawn.x, data->lesson_goal_count)];
     }
     return start;

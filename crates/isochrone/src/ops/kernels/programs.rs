@@ -272,7 +272,7 @@ pub(super) fn trained(law: Offsets) -> Program<f32> {
     let mixed = program.rows(Rows::Mixed(mix, law));
     let way = program.rows(Rows::Waypoint(Waypoints::default(), mixed));
     let ahead = program.rows(Rows::Ahead(5, Some(way)));
-    let free = program.rows(Rows::Ahead(7, None));
+    let free = program.rows(Rows::Ahead(u32::MAX, None));
     let taught = program.rows(Rows::Taught);
     for column in [
         Column::Noise(3),
