@@ -108,4 +108,5 @@ fn kept_runs_give_the_page(archive: &str, runs: &str) {
 fn pages_of_published_budgets_are_what_the_kept_runs_give_by_the_sheets_in_the_tree() {
     kept_runs_give_the_page("pointmaze-published", "published");
     kept_runs_give_the_page("antmaze-paper", "antmaze-paper");
+    kept_runs_give_the_page("antmaze-published", "antmaze-published");
 }
