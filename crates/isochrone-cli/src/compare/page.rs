@@ -137,8 +137,8 @@ fn ends(curves: &[(String, OverSeeds)]) -> String {
         _ => format!("These are not:\n\n{}", moved.join("\n")),
     };
     format!(
-        "\nA curve is flat at its end if its last three evaluations are, on average, within two points \
-         or two standard errors of the three before them. {rest}\n"
+        "\nA curve is flat at its end if its last three evaluations, or half of them where there are fewer \
+         than six, are on average within two points or two standard errors of as many before them. {rest}\n"
     )
 }
 

@@ -17,7 +17,8 @@ pub struct OverTraining {
     pub last_three: f64,
     /// The best of all.
     pub best: f64,
-    /// The mean of the last three less that of the three before; none where there are fewer.
+    /// The mean of the last three, or of half where there are fewer than six, less that of as many before
+    /// them; none where there is only one.
     pub change: Option<f64>,
 }
 
@@ -25,14 +26,15 @@ impl OverTraining {
     /// Summarizes `rates`, in the order of training; none if nothing was measured.
     pub fn of(rates: &[f64]) -> Option<Self> {
         let rates: Vec<f64> = rates.iter().copied().filter(|rate| rate.is_finite()).collect();
-        let (before, last) = rates.split_at(rates.len().saturating_sub(LAST));
         let mean = |some: &[f64]| some.iter().sum::<f64>() / some.len() as f64;
-        let before = before.last_chunk::<LAST>();
+        let last = |count: usize| rates.len().saturating_sub(count);
+        let held = LAST.min(rates.len() / 2);
+        let change = || mean(&rates[last(held)..]) - mean(&rates[last(2 * held)..last(held)]);
         (!rates.is_empty()).then(|| Self {
             evaluations: rates.len(),
-            last_three: mean(last),
+            last_three: mean(&rates[last(LAST)..]),
             best: rates.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            change: before.map(|before| mean(last) - mean(before)),
+            change: (held > 0).then(change),
         })
     }
 }
@@ -48,7 +50,8 @@ mod tests {
         assert!((found.last_three - 0.3).abs() < 1e-12);
         let short = OverTraining::of(&[0.5, 0.25]).unwrap();
         assert_eq!((short.evaluations, short.last_three, short.best), (2, 0.375, 0.5));
-        assert_eq!((found.change, short.change), (None, None));
+        assert!((found.change.unwrap() + 0.1).abs() < 1e-12);
+        assert_eq!((short.change, OverTraining::of(&[0.5]).unwrap().change), (Some(-0.25), None));
         let long = OverTraining::of(&[0.9, 0.25, 0.25, 0.25, 0.5, 0.5, 0.5]).unwrap();
         assert_eq!(long.change, Some(0.25));
         assert_eq!(OverTraining::of(&[f64::NAN]), None);

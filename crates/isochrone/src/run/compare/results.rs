@@ -97,7 +97,8 @@ pub struct RunResult {
     pub last_three: Vec<f64>,
     /// The best overall success of all evaluations.
     pub best: f64,
-    /// The overall success of the last three evaluations less that of the three before.
+    /// The overall success of the last evaluations less that of those before, as
+    /// [`OverTraining::change`](crate::evaluate::OverTraining::change) has it.
     pub change: f64,
     /// The final model along the graph planner's waypoints.
     pub planner: Vec<f64>,

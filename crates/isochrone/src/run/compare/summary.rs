@@ -30,7 +30,8 @@ pub struct Row {
     pub last_three: BTreeMap<String, OverSeeds>,
     /// The best overall success of all evaluations.
     pub best: Option<OverSeeds>,
-    /// The overall success of the last three evaluations less that of the three before.
+    /// The overall success of the last evaluations less that of those before, as
+    /// [`OverTraining::change`](crate::evaluate::OverTraining::change) has it.
     pub change: Option<OverSeeds>,
     /// The final model along the graph planner's waypoints, if that was measured.
     pub planner: BTreeMap<String, OverSeeds>,
