@@ -5,7 +5,7 @@ use toml::Table;
 use super::config::{DataConfig, RunConfig};
 use crate::algorithms;
 use crate::error::Result;
-use crate::simulate::World;
+use crate::simulate::{Body, World};
 
 /// Forms of learners that have a name and settings of their own: the name, the learner, and the setting
 /// that makes the form where nothing was tuned. The defaults of `cmd1` and `cmd2` are the paper's.
@@ -108,7 +108,10 @@ fn of(world: World, algorithm: &str) -> Option<&'static str> {
             "atlas" "cmd1" "cmd2" "mqe" "tmd" "qrl" "crl" "gcbc" "gcivl" "gciql" "hiql" "ddpg" "c-learning"
             "cmd1-paper" "cmd2-paper"
         ),
-        World::Maze(_) => None,
+        World::Maze(course) => match course.body {
+            Body::Ant => of_world!("antmaze", algorithm, "atlas"),
+            Body::Point => None,
+        },
     }
 }
 
@@ -175,6 +178,13 @@ mod tests {
         }
         let maze = "pointmaze-medium-navigate".parse().unwrap();
         assert_eq!(preset(maze, "cmd1", None), "");
+        let ant = tuned(&["data.source=antmaze-large-stitch".to_owned()]).unwrap();
+        assert_eq!(ant.algorithm.name(), "atlas");
+        assert_eq!(
+            (&*ant.data.source, &*ant.data.policy_goal),
+            ("antmaze-large-stitch", &[0, 1][..])
+        );
+        assert!(ant.to_toml().unwrap().contains("horizon = 10"));
         let usual = preset(World::Pinwheel, "crl", Some("ddpg-bc"));
         assert_eq!(usual, preset(World::Pinwheel, "crl", None));
         assert_ne!(usual, preset(World::Pinwheel, "crl", Some("awr")));
