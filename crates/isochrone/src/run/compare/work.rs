@@ -77,9 +77,10 @@ impl Plan {
         let failures = Mutex::new(Vec::new());
         let bundles = self.bundles(on_gpu);
         let widest = bundles.iter().map(Vec::len).max().unwrap_or(1);
-        // While one bundle is on the GPU, what the one before it learned is measured.
+        // While one bundle is on the GPU, what the one before it learned is measured. That takes less
+        // time than the evaluations beside training, which therefore have threads for all cores.
         let at_once = if on_gpu { 2 } else { workers }.min(bundles.len());
-        let share = workers / (at_once * widest).max(1);
+        let share = if on_gpu { workers.div_ceil(widest) } else { workers / at_once.max(1) };
         let each = |jobs: &[usize], work: &(dyn Fn(usize) -> Result<()> + Sync)| {
             let one = |at: usize| {
                 let ended = own_pool(share).and_then(|pool| pool.install(|| work(at)));
@@ -342,13 +343,12 @@ mod tests {
     }
 
     #[test]
-    fn runs_share_the_threads_and_each_has_one_of_its_own_at_least() {
-        for (workers, each) in [(3, 1), (9, 2)] {
+    fn runs_share_the_threads_and_on_a_gpu_those_of_a_learner_share_them_all() {
+        for (workers, on_gpu, each) in [(3, false, 1), (9, false, 2), (3, true, 2), (9, true, 5)] {
             let out = tempfile::tempdir().unwrap();
-            let counted = Counted::default();
-            let conditions = Conditions::new(None, workers);
-            let plan = plan(true, out.path());
-            let stopped = plan.execute(&conditions, &Hardware::default(), &counted);
+            let (conditions, hardware) = (Conditions::new(None, workers), Hardware::default());
+            let (plan, counted) = (plan(true, out.path()), Counted::default());
+            let stopped = plan.execute_by_turns(&conditions, &hardware, &counted, on_gpu);
             assert!(stopped.iter().all(|run| matches!(run.error, Error::Interrupted(15))));
             assert_eq!((stopped.len(), counted.0.into_inner().unwrap()), (4, vec![each; 4]));
         }
