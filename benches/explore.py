@@ -6,7 +6,7 @@ its answers to programs (pairs per second; the slowest of a hundred answers whil
     benches/explore.py RUN RUN2                                  # of two, side by side
     benches/explore.py RUN RUN2 --out benches/results/NAME       # writes explore.json: RUN alone, then both
 
-Chromium is driven by playwright-core; tests/explore/browser/install of the command's crate installs both into
+Chromium is driven by playwright-core; tests/command/explore/browser/install of the command's crate installs both into
 target/browser. Figures count only on an idle machine: the load before is part of them.
 """
 
@@ -94,7 +94,7 @@ def machine():
 
 def main():
     options = arguments()
-    subprocess.run([ROOT / "crates/isochrone-cli/tests/explore/browser/install", TOOLS], check=True)
+    subprocess.run([ROOT / "crates/isochrone-cli/tests/command/explore/browser/install", TOOLS], check=True)
     shutil.copy(ROOT / "benches/explore.mjs", TOOLS)
     report = {"machine": machine(), "pages": []}
     chosen = [options.runs] if not options.out else [options.runs[:count + 1] for count in range(len(options.runs))]

@@ -46,7 +46,12 @@ fn file_of(target: &str, test: &str) -> PathBuf {
         ["isochrone", "isochrone-cli"].map(|name| repository().join("crates").join(name));
     let places = if let Some(program) = target.strip_prefix("--test=") {
         let module = test.rsplit_once("::").map_or("main", |(module, _)| module);
-        vec![format!("tests/{program}/{module}.rs"), format!("tests/{program}.rs")]
+        let module = format!("{program}/{}", module.replace("::", "/"));
+        vec![
+            format!("tests/{module}.rs"),
+            format!("tests/{module}/mod.rs"),
+            format!("tests/{program}.rs"),
+        ]
     } else {
         assert_eq!(target, "--lib", "the target of `{test}`");
         // A module of tests alone has no `tests` in it.

@@ -106,7 +106,7 @@ const UNSAFE: [(&str, &str); 9] = [
     ("crates/isochrone/src/collective/mpi.rs", "Open MPI is written in C"),
     ("crates/isochrone/tests/hostile/main.rs", "an allocator that counts"),
     ("crates/isochrone/tests/allocation.rs", "an allocator that counts"),
-    ("crates/isochrone-cli/tests/faults/layer.rs", "stands for functions of the C library"),
+    ("crates/isochrone-cli/tests/command/faults/layer.rs", "stands for functions of the C library"),
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -1,0 +1,232 @@
+//! Runs as a user makes, stops, continues and asks them.
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const SMALL: [&str; 7] = [
+    "train.batch_size=32",
+    "train.log_every=5",
+    "data.episodes=200",
+    "evaluation.tasks=4",
+    "evaluation.triples=1000",
+    "algorithm.network.hidden=[16]",
+    "algorithm.policy.network.hidden=[16]",
+];
+
+fn isochrone(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_isochrone")).args(words).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a command that succeeds prints, and what it says beside that.
+#[track_caller]
+fn said(words: &[&str]) -> (String, String) {
+    let output = isochrone(words);
+    let (out, told) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{out}{told}");
+    (out, told)
+}
+
+#[track_caller]
+fn refused(words: &[&str]) -> String {
+    let output = isochrone(words);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    text(&output.stderr)
+}
+
+/// The words of a short training on the pinwheel.
+fn train<'a>(steps: &'a str, out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut words = vec!["train", "pinwheel", "--threads", "1", "--out", out, "--set", steps];
+    if !more.iter().any(|word| word.contains("algorithm")) {
+        words.extend(["--algorithm", "cmd1"]);
+    }
+    words.extend(SMALL.iter().flat_map(|&setting| ["--set", setting]));
+    words.extend(more);
+    words
+}
+
+fn path(folder: &Path) -> &str {
+    folder.to_str().unwrap()
+}
+
+#[test]
+fn a_complete_run_continues_with_more_and_its_folder_is_enough() {
+    let folder = TempDir::new().unwrap();
+    let run = folder.path().join("run");
+    let out = path(&run);
+    said(&train("train.steps=10", out, &[]));
+    let (_, told) = said(&["train", "--out", out, "--more", "5", "--threads", "1"]);
+    assert!(told.contains("resuming from step 10"), "{told}");
+    assert!(told.contains("continuing from 10 to 15 updates; schedules and phases"), "{told}");
+    let (listed, _) = said(&["runs", path(folder.path())]);
+    assert!(listed.contains("complete  step 15/15"), "{listed}");
+    // The same key does it too, and a complete run has nothing left to do.
+    said(&train("train.steps=20", out, &[]));
+    said(&["train", "--out", out]);
+    assert!(said(&["runs", out]).0.contains("step 20/20"));
+    let told = refused(&train("train.steps=5", out, &[]));
+    assert!(told.contains("has 20 updates, 5 were asked for"), "{told}");
+    let told = refused(&["train", "--out", out, "--seed", "3"]);
+    assert!(told.contains("`--seed` would change the run"), "{told}");
+    let nowhere = folder.path().join("nowhere");
+    assert!(refused(&["train", "--out", path(&nowhere)]).contains("no data named"));
+}
+
+#[test]
+fn a_run_from_another_is_named_in_its_config_and_an_unfinished_parent_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+    said(&train("train.steps=10", path(&old), &[]));
+    let from = ["train", "--from", path(&old), "--extraction", "awr", "--out", path(&new)];
+    let config = old.join("config.toml");
+    let whole = std::fs::read_to_string(&config).unwrap();
+    // As a run that was stopped: more updates ahead of it, and no model.
+    std::fs::write(&config, whole.replace("steps = 10", "steps = 30")).unwrap();
+    std::fs::remove_file(old.join("model.safetensors")).unwrap();
+    let told = refused(&from);
+    assert!(told.contains("the run is at step 10 of 30"), "{told}");
+    assert!(told.contains(&format!("`isochrone train --out {}`", old.display())), "{told}");
+    assert!(!new.join("config.toml").exists());
+    said(&["train", "--out", path(&old), "--threads", "1"]);
+    said(&from);
+    let written = std::fs::read_to_string(new.join("config.toml")).unwrap();
+    assert!(written.contains(&format!("from = \"{}\"", old.display())), "{written}");
+    let again = folder.path().join("again");
+    said(&["train", path(&new.join("config.toml")), "--out", path(&again)]);
+    let model = |run: &Path| std::fs::read(run.join("model.safetensors")).unwrap();
+    assert!(model(&new) == model(&again), "the config of a run gives the same run");
+}
+
+#[test]
+fn a_stopped_run_is_asked_at_its_newest_checkpoint() {
+    let folder = TempDir::new().unwrap();
+    let run = folder.path().join("run");
+    said(&train("train.steps=10", path(&run), &[]));
+    let config = std::fs::read_to_string(run.join("config.toml")).unwrap();
+    std::fs::write(run.join("config.toml"), config.replace("steps = 10", "steps = 30")).unwrap();
+    std::fs::remove_file(run.join("model.safetensors")).unwrap();
+    let ends = ["--start", "0.2,0.1", "--goal", "0.9,0.5"];
+    for words in [
+        &[&["plan", path(&run), "--no-pictures"], &ends[..]].concat()[..],
+        &["evaluate", path(&run), "--no-pictures"],
+        &["audit", path(&run), "--triples", "1000"],
+    ] {
+        let (_, told) = said(words);
+        let expected = "the run is not complete: answers are those of step 10 of 30";
+        assert!(told.contains(expected), "{words:?}: {told}");
+    }
+    let (out, _) = said(&["evaluate", path(&run), "--no-pictures"]);
+    assert!(out.contains(" 10 updates"), "{out}");
+}
+
+#[test]
+fn without_a_terminal_progress_is_told_line_by_line() {
+    let folder = TempDir::new().unwrap();
+    let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+    let (_, told) = said(&train("train.steps=10", path(&one), &["--report-every", "0"]));
+    let lines: Vec<&str> = told.lines().filter(|line| line.starts_with("one  step ")).collect();
+    assert_eq!(lines.len(), 2, "{told}");
+    for (line, step) in lines.iter().zip(["5/10", "10/10"]) {
+        assert!(line.contains(step) && line.contains("/loss "), "{line}");
+        assert!(!line.contains("NaN"), "{line}");
+        assert!(line.contains(" updates/s  ") && line.ends_with(" left"), "{line}");
+    }
+    let (_, told) = said(&train("train.steps=10", path(&other), &["--report-every", "1e6"]));
+    assert_eq!(told, "");
+}
+
+#[test]
+fn a_setting_of_the_learner_finds_its_preset_like_the_flag() {
+    let folder = TempDir::new().unwrap();
+    let config = |name: &str, more: &[&str]| {
+        let run = folder.path().join(name);
+        said(&train("train.steps=2", path(&run), more));
+        std::fs::read_to_string(run.join("config.toml")).unwrap()
+    };
+    let by_flag = config("flag", &["--algorithm", "qrl"]);
+    assert_eq!(config("set", &["--set", "algorithm.name=\"qrl\""]), by_flag);
+    assert_ne!(config("usual", &[]), by_flag);
+}
+
+#[test]
+fn a_config_has_every_key_with_its_meaning() {
+    let (text, _) = said(&["config"]);
+    let usual = isochrone::algorithms::Config::DEFAULT;
+    let learner = format!("# The learner.\n[algorithm]\nname = \"{usual}\"\n");
+    for line in [
+        &*learner,
+        "# γ: how far ahead the distance looks; none takes the world's own, or 0.99 for files.\n\
+         # discount = (not set)\n",
+        "# Updates of the whole run.\nsteps = 20000\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn a_seed_that_is_no_whole_number_is_answered_with_what_was_expected() {
+    for wrong in ["-1", "1.5", "many"] {
+        let told = refused(&["train", "pinwheel", "--seed", wrong]);
+        assert!(told.contains(&format!("'{wrong}' for '--seed <SEED>'")), "{told}");
+        assert!(told.contains("expected a whole number from 0"), "{told}");
+    }
+}
+
+#[test]
+fn the_help_of_train_names_files_that_exist() {
+    let (help, _) = said(&["train", "--help"]);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let files = help.split_whitespace().filter(|word| word.ends_with(".toml"));
+    for file in files {
+        // What is below `runs` the examples themselves have made.
+        assert!(file.starts_with("runs/") || root.join(file).exists(), "`{file}` does not exist");
+    }
+}
+
+#[test]
+fn a_kept_graph_gives_the_same_plan_and_that_of_another_model_is_not_used() {
+    let folder = TempDir::new().unwrap();
+    let run = folder.path().join("run");
+    let graph = run.join("plan.graph");
+    let plan = || {
+        let ends = ["--start", "0.2,0.1", "--goal", "0.9,0.5", "--no-pictures", "--json"];
+        said(&[&["plan", path(&run)], &ends[..]].concat()).0
+    };
+    said(&train("train.steps=20", path(&run), &[]));
+    let first = plan();
+    let kept = std::fs::read(&graph).unwrap();
+    assert_eq!(plan(), first);
+    said(&["train", "--out", path(&run), "--more", "60"]);
+    let later = plan();
+    assert_ne!(later, first);
+    assert_ne!(std::fs::read(&graph).unwrap(), kept);
+    std::fs::remove_file(&graph).unwrap();
+    assert_eq!(plan(), later);
+    // What stands there is replaced only if it can be: the answer does not depend on it.
+    std::fs::remove_file(&graph).unwrap();
+    std::fs::create_dir(&graph).unwrap();
+    assert_eq!(plan(), later);
+}
+
+#[test]
+fn a_run_that_lost_a_row_of_its_tables_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let run = folder.path().join("run");
+    said(&train("train.steps=20", path(&run), &["--set", "train.evaluate_every=5"]));
+    for (name, lost) in [("metrics.csv", 10), ("evaluation.csv", 15), ("evaluation.csv", 20)] {
+        let table = run.join(name);
+        let whole = std::fs::read_to_string(&table).unwrap();
+        let kept = |line: &&str| !line.starts_with(&format!("{lost},"));
+        let cut: Vec<&str> = whole.lines().filter(kept).collect();
+        std::fs::write(&table, cut.join("\n") + "\n").unwrap();
+        let told = refused(&["train", "--out", path(&run)]);
+        assert!(told.contains(&format!("the row of step {lost} is missing")), "{told}");
+        assert!(told.contains(name) && told.contains("restore the file"), "{told}");
+        std::fs::write(&table, whole).unwrap();
+        said(&["train", "--out", path(&run)]);
+    }
+}
