@@ -4,7 +4,7 @@
     python -m venv venv && venv/bin/pip install jax
     venv/bin/python scripts/parity.py
 
-writes crates/isochrone/tests/parity/NAME.json, which crates/isochrone/tests/parity.rs compares with the
+writes crates/isochrone/tests/parity/NAME.json, which crates/isochrone/tests/learners/parity.rs compares with the
 library. Nothing is exchanged but names: parameters and batch columns are filled on both sides by one
 formula of (name, index), see `numbers`. An arena is one flat vector; networks take their parameters from
 it in the order they are built: weight (inputs x outputs), bias and, with layer norm, gain and shift.

@@ -2,7 +2,6 @@
 //!
 //! Five ergodic chains of six to ten states, states given one-hot, no actions, offsets from 0. Over
 //! pairs with p(g|s)/p(g) ≥ e⁻⁴ the learned distance is compared with log p(g|g)/p(g|s).
-#![allow(clippy::unwrap_used)]
 
 use isochrone::algorithms::cmd1::{self, Variant};
 use isochrone::algorithms::{Config, Critic};

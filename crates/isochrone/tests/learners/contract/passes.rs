@@ -9,9 +9,9 @@ use isochrone::ops::Scale;
 use isochrone::run::{self, RunConfig};
 use isochrone::train::Prepared;
 
-use crate::cases::{Case, cases};
-use crate::square::Square;
-use crate::{one_thread, trainer};
+use super::cases::{Case, cases};
+use super::square::Square;
+use super::{one_thread, trainer};
 
 /// Whether a tensor or an arena belongs to networks that only follow.
 fn follows(name: &str) -> bool {

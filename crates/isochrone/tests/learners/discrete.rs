@@ -1,5 +1,4 @@
 //! Discrete actions from the file to the policy: a grid with four moves, walked at random.
-#![allow(clippy::unwrap_used)]
 
 use isochrone::data::{Dataset, npz};
 use isochrone::engine::Threads;

@@ -3,7 +3,7 @@
 use isochrone::data::sampler::{Column, GoalMix, Layout, Offsets, Rows, Waypoints};
 use isochrone::ops::*;
 
-use crate::operations::{Case, case};
+use super::operations::{Case, case};
 
 pub fn pairwise() -> Vec<Case> {
     let mut all = Vec::new();

@@ -10,8 +10,8 @@ use isochrone::random::{Purpose, Stream};
 use isochrone::run::{self, Conditions, Observer, RunConfig, Source, execute};
 use tempfile::TempDir;
 
-use crate::cases::{Case, cases};
-use crate::{finish, one_thread, trainer};
+use super::cases::{Case, cases};
+use super::{finish, one_thread, trainer};
 
 const STEPS: u64 = 23;
 const FILES: [&str; 5] = [

@@ -7,7 +7,7 @@ use isochrone::data::{Even, Features, Normalization, Scaling};
 use isochrone::engine::{Adam, CudaExecutor, Initial, Parameters, Precision, Program};
 use isochrone::ops::{Activation, Linear, Norm, Scale};
 
-use crate::{ACTION, ALWAYS, STATE, gpu, walks};
+use super::{ACTION, ALWAYS, STATE, gpu, walks};
 
 /// A program with every choice of rows and every column, over states `width` wide.
 fn all_columns(law: Offsets, width: usize) -> (Program<f32>, Vec<RowsId>) {

@@ -9,9 +9,9 @@ use isochrone::data::Dataset;
 use isochrone::run::{self, Conditions, Silent, Source, execute};
 use tempfile::TempDir;
 
-use crate::cases::{Case, cases};
-use crate::square::Square;
-use crate::{one_thread, trainer};
+use super::cases::{Case, cases};
+use super::square::Square;
+use super::{one_thread, trainer};
 
 /// Everything a run left on the disk is finite; whether a model is there.
 fn assert_finite(folder: &Path, what: &str) -> bool {

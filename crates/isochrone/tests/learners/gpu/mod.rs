@@ -1,6 +1,5 @@
 //! A GPU computes what the CPU computes: every operation, every batch, every learner, and several
 //! seeds side by side. Where there is no GPU, each test says so and passes.
-#![allow(clippy::unwrap_used)]
 
 mod batches;
 mod chain;

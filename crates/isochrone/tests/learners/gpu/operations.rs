@@ -8,8 +8,8 @@ use isochrone::engine::{
 };
 use isochrone::ops::{Activation, Linear, Norm, Scale, Term};
 
-use crate::forms::{by_row, layers, many_maxima, pairwise, wide_norms};
-use crate::{ACTION, ALWAYS, STATE, apart, gpu, walks};
+use super::forms::{by_row, layers, many_maxima, pairwise, wide_norms};
+use super::{ACTION, ALWAYS, STATE, apart, gpu, walks};
 
 type Build = Box<dyn Fn(&mut Program<f32>, &[Value], &[Parameter]) -> Value>;
 

@@ -5,7 +5,7 @@ use isochrone::data::Dataset;
 use isochrone::run::{RecordedWorld, RunConfig, Source};
 use isochrone::simulate::{Environment, Recording, World};
 
-use crate::square::Square;
+use super::square::Square;
 
 /// A learner with choices, and whether its data have actions.
 pub struct Case {

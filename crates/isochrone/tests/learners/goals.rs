@@ -1,6 +1,5 @@
 //! A policy may see a part of its goal, and so may a critic: then nothing else of the goal changes what
 //! it does, for every learner, while it is trained and after its model was written and read.
-#![allow(clippy::unwrap_used)]
 
 use isochrone::algorithms::{Algorithm, Config, Problem};
 use isochrone::data::Dataset;

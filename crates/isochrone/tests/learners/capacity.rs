@@ -1,5 +1,5 @@
 //! Heads that cannot hold the exact distances of a world are told apart from those that can.
-#![allow(clippy::unwrap_used, dead_code)]
+#![allow(dead_code)]
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use isochrone::data::{Lessons, Normalization, Scaling};
 use isochrone::evaluate::spearman;
 use isochrone::nn::{HeadShape, Network};
 
-#[path = "../examples/capacity.rs"]
-mod capacity;
+#[path = "../../examples/capacity.rs"]
+mod example;
 
 /// States of a ring that is walked one way: from i to j it takes j − i steps, modulo their number.
 const STATES: usize = 12;
@@ -31,7 +31,7 @@ fn held(head: HeadShape) -> (f64, f64) {
     let (dataset, lessons) = ring();
     let plain = Normalization::fit(&dataset, Scaling::None).unwrap();
     let network = Network { hidden: vec![32], ..Network::default() };
-    let fit = capacity::Fitted::new((&network, head), (&dataset, &plain), lessons.clone(), 2_000);
+    let fit = example::Fitted::new((&network, head), (&dataset, &plain), lessons.clone(), 2_000);
     let fitted = fit.unwrap();
     let states = &dataset.states()[..STATES * STATES];
     let (mut exact, mut learned) = (Vec::new(), Vec::new());

@@ -8,7 +8,7 @@ use isochrone::engine::{
 };
 use isochrone::ops::{Activation, Linear, Mrn, Norm, Scale};
 
-use crate::{ACTION, ALWAYS, STATE, apart, gpu, walks};
+use super::{ACTION, ALWAYS, STATE, apart, gpu, walks};
 
 /// Sizes of the chain: those of the paper.
 const WIDE: usize = 512;

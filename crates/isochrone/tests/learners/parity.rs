@@ -2,7 +2,6 @@
 //! from the formulas alone: `scripts/parity.py`, which wrote the numbers in `tests/parity/`.
 //!
 //! Both sides fill parameters and batch columns by one formula of (name, index); see [`numbers`].
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::path::Path;

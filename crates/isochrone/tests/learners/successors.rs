@@ -11,7 +11,6 @@
 //! waypoints (0.2 instead of 0.7) both hold and errors are about twice as large. Where the data's policy
 //! draws its actions evenly, both errors are smaller than CMD-1's but the orders are not better: the
 //! distance of such a policy is longer than the optimal one, in nearly the same order.
-#![allow(clippy::unwrap_used)]
 
 use isochrone::algorithms::{Config, cmd1, mqe, tmd};
 use isochrone::data::sampler::Waypoints;

@@ -1,7 +1,6 @@
 //! What every learner promises: the same seed gives the same bits, however often a run is stopped
 //! and on however many threads; a pass moves its own arenas alone; nothing that is not a finite
 //! number reaches the disk.
-#![allow(clippy::unwrap_used)]
 
 mod bytes;
 mod cases;
@@ -95,7 +94,7 @@ fn every_declared_metric_is_a_column_and_is_filled_while_its_pass_is_active() {
 
 #[test]
 fn the_page_of_metrics_explains_every_metric_and_no_other() {
-    let page = include_str!("../../../../docs/metrics.md");
+    let page = include_str!("../../../../../docs/metrics.md");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     let explained: BTreeSet<&str> = rows.filter(|name| !name.contains('.')).collect();
     let folder = TempDir::new().unwrap();

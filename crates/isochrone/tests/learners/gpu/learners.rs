@@ -6,7 +6,7 @@ use isochrone::data::{Dataset, Normalization, Scaling};
 use isochrone::engine::{ArenaId, CudaExecutor, Executor, Parameters, Precision, Program, Threads};
 use isochrone::teacher::{Teacher, Terms};
 
-use crate::{apart, gpu, walks};
+use super::{apart, gpu, walks};
 
 /// Updates of a whole run, and of its first and last part.
 const STEPS: u64 = 1000;
