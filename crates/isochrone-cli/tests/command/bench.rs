@@ -1,32 +1,14 @@
 //! `isochrone bench` as a user and a script run it: its table, its JSON and what it refuses.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use isochrone::engine::Device;
 use serde_json::Value;
 
+use super::program::{refused, said};
+
 const SMALL: [&str; 7] = ["bench", "--quick", "--shape", "2x128", "--batch", "64", "--algorithm"];
-
-fn isochrone(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_isochrone")).args(words).output().unwrap()
-}
-
-fn said(words: &[&str]) -> String {
-    let output = isochrone(words);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    text
-}
-
-/// What a command that refuses its input complains about: one line, exit code 2.
-fn refused(words: &[&str]) -> String {
-    let output = isochrone(words);
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
-    text
-}
 
 #[test]
 fn the_json_names_the_machine_and_has_every_number_of_every_case() {

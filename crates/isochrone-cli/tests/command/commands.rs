@@ -1,12 +1,13 @@
 //! The commands as a user runs them: train a little, then evaluate, plan and audit.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 use isochrone::data::{Dataset, npz};
 use isochrone::engine::Device;
 use serde_json::Value;
+
+use super::program::{isochrone, refused, said};
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
 
@@ -35,30 +36,8 @@ fn few(folder: &Path, source: &str, updates: u64) -> Vec<String> {
     words
 }
 
-fn isochrone(words: &[impl AsRef<str>]) -> Output {
-    let words = words.iter().map(AsRef::as_ref);
-    Command::new(env!("CARGO_BIN_EXE_isochrone")).args(words).output().unwrap()
-}
-
-/// What a command that succeeds prints.
-fn said(words: &[impl AsRef<str>]) -> String {
-    let output = isochrone(words);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    text
-}
-
 fn said_json(words: &[impl AsRef<str>]) -> Value {
     serde_json::from_str(&said(words)).unwrap()
-}
-
-/// What a command that refuses its input complains about: one line, exit code 2.
-fn refused(words: &[impl AsRef<str>]) -> String {
-    let output = isochrone(words);
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
-    text
 }
 
 fn path(folder: &Path) -> &str {

@@ -15,6 +15,7 @@ mod kill;
 mod mazes;
 mod mpi;
 mod own_worlds;
+mod program;
 mod publish;
 mod query;
 mod runs;

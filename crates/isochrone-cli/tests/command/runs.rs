@@ -1,8 +1,9 @@
 //! Runs as a user makes, stops, continues and asks them.
 use std::path::Path;
-use std::process::{Command, Output};
 
 use tempfile::TempDir;
+
+use super::program::isochrone;
 
 const SMALL: [&str; 7] = [
     "train.batch_size=32",
@@ -13,10 +14,6 @@ const SMALL: [&str; 7] = [
     "algorithm.network.hidden=[16]",
     "algorithm.policy.network.hidden=[16]",
 ];
-
-fn isochrone(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_isochrone")).args(words).output().unwrap()
-}
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()

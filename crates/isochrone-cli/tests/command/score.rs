@@ -1,13 +1,15 @@
 //! Every frame of recorded trajectories is scored by the steps that remain.
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::LazyLock;
 
 use isochrone::Model;
 use isochrone::data::arrays::Arrays;
 use isochrone::data::{Dataset, npz};
 use serde_json::Value;
+
+use super::program::{self, said};
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
 
@@ -37,17 +39,6 @@ fn at(name: &str) -> PathBuf {
     FOLDER.path().join(name)
 }
 
-fn isochrone(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_isochrone")).args(words).output().unwrap()
-}
-
-fn said(words: &[&str]) -> String {
-    let output = isochrone(words);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    text
-}
-
 /// Scores the walks, with further words.
 fn score(out: &str, more: &[&str]) -> Vec<String> {
     let run = RUN.display().to_string();
@@ -59,15 +50,11 @@ fn score(out: &str, more: &[&str]) -> Vec<String> {
 }
 
 fn scored(out: &str, more: &[&str]) -> String {
-    let words = score(out, more);
-    said(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    said(&score(out, more))
 }
 
 fn refused(out: &str, more: &[&str]) -> String {
-    let words = score(out, more);
-    let output = isochrone(&words.iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(output.status.code(), Some(2));
-    String::from_utf8(output.stderr).unwrap()
+    program::refused(&score(out, more))
 }
 
 fn array(out: &str, key: &str) -> Vec<f64> {

@@ -3,7 +3,8 @@
 use isochrone::Model;
 use serde_json::{Value, json};
 
-use super::served::{ANT, RUN, STATES, Served, at, body_of, said};
+use super::served::{ANT, RUN, STATES, Served, at, body_of};
+use crate::program::said;
 
 fn model() -> Model {
     Model::load(RUN.join("model.safetensors")).unwrap()

@@ -5,7 +5,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::served::{ANT, RUN, STATES, Served, at, said};
+use super::served::{ANT, RUN, STATES, Served, at};
+use crate::program::said;
 
 #[test]
 fn the_page_works_in_a_browser() {

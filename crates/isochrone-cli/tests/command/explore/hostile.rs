@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::served::{RUN, Served, answer, at, body_of, isochrone};
+use super::served::{RUN, Served, answer, at, body_of};
+use crate::program::isochrone;
 
 /// Checks that a request was refused with this status and a reason.
 #[track_caller]

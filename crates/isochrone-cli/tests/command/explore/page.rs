@@ -4,7 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::served::{RUN, Served, at, body_of, said};
+use super::served::{RUN, Served, at, body_of};
+use crate::program::said;
 
 const FILES: [&str; 19] = [
     "/",

@@ -3,11 +3,13 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
 use isochrone::data::{Dataset, npz};
 use serde_json::Value;
+
+use crate::program::said;
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
 
@@ -49,18 +51,6 @@ pub static ANT: LazyLock<PathBuf> = LazyLock::new(|| {
 /// A folder for the files of tests.
 pub fn at(name: &str) -> PathBuf {
     FOLDER.path().join(name)
-}
-
-pub fn isochrone(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_isochrone")).args(words).output().unwrap()
-}
-
-/// What a command that succeeds prints.
-#[track_caller]
-pub fn said(words: &[&str]) -> String {
-    let output = isochrone(words);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// A run of a few updates.
