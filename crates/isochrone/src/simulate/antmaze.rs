@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::course::{Course, Protocol};
 use super::drive::{Driver, Start, beyond, scattered};
 use super::expert::Expert;
-use super::maze::{Maze, ORIGIN, Place};
+use super::maze::{Cell, Maze, ORIGIN, Place};
 use super::mjcf;
 use super::mujoco::{Mujoco, MujocoModel, Simulation};
 use super::{Environment, Episodes, ExtraArray, Recording, Task};
@@ -36,6 +36,10 @@ const SETTLING: usize = 5;
 /// The contact margin of the ant and of walls, in metres; the sum counts where margins are added.
 const MARGIN: f64 = 0.01;
 
+/// How far an ant may go along an axis in one step, in metres, without meeting a wall that is no neighbour
+/// of its cell: such walls begin a cell's side, four metres, beyond it, and its legs reach 1.3.
+const NEAR: f64 = 2.0;
+
 /// An ant in a maze.
 pub struct AntMaze {
     course: Course,
@@ -43,8 +47,15 @@ pub struct AntMaze {
     simulator: OnceLock<Simulator>,
 }
 
-/// A compiled model and simulations that wait for work.
+/// The ant among all walls, and among those around each free cell: few walls take half of the time, and
+/// give the same bits as long as the ant meets no other.
 struct Simulator {
+    all: Room,
+    around: Vec<Option<Room>>,
+}
+
+/// A compiled model and simulations that wait for work.
+struct Room {
     model: Arc<MujocoModel>,
     idle: Mutex<Vec<Simulation>>,
 }
@@ -56,10 +67,12 @@ struct Episode {
     states: Vec<f32>,
 }
 
-impl Simulator {
-    fn open(maze: &Maze, mujoco: &Mujoco) -> Result<Self> {
+impl Room {
+    fn open(walls: &[Cell], mujoco: &Mujoco) -> Result<Self> {
         let margin = if mujoco.adds_margins() { 0.5 * MARGIN } else { MARGIN };
-        let model = mujoco.model(&mjcf::ant(maze, margin))?;
+        // A few walls are compared sooner than sorted.
+        let flags = if mujoco.has_midphase() { "<flag midphase=\"disable\"/>" } else { "" };
+        let model = mujoco.model(&mjcf::ant(walls, margin, flags))?;
         let found = (model.positions(), model.velocities(), model.controls());
         if found != (POSITIONS, VELOCITIES, JOINTS) {
             return Err(Error::input(format!(
@@ -68,21 +81,49 @@ impl Simulator {
                 mujoco.version()
             )));
         }
-        let model = Arc::new(model);
-        // The first one here, so that a lack of memory is told where an error can be.
-        let idle = Mutex::new(vec![model.simulation()?]);
-        Ok(Self { model, idle })
+        Ok(Self { model: Arc::new(model), idle: Mutex::default() })
     }
 
-    /// Lets `work` have a simulation.
-    fn with<R>(&self, work: impl FnOnce(&mut Simulation) -> R) -> R {
+    fn advance(&self, state: &mut [f64], control: &[f64]) {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = idle().pop();
         let mut simulation =
             waiting.unwrap_or_else(|| self.model.simulation().expect("memory for a simulation"));
-        let result = work(&mut simulation);
+        simulation.advance(state, control, SUBSTEPS);
         idle().push(simulation);
-        result
+    }
+}
+
+impl Simulator {
+    fn open(maze: &Maze, mujoco: &Mujoco) -> Result<Self> {
+        let walls: Vec<Cell> = maze.walls().collect();
+        let all = Room::open(&walls, mujoco)?;
+        // The first one here, so that a lack of memory is told where an error can be.
+        let first = all.model.simulation()?;
+        all.idle.lock().unwrap_or_else(PoisonError::into_inner).push(first);
+        let mut around: Vec<Option<Room>> =
+            (0..maze.rows() * maze.columns()).map(|_| None).collect();
+        for cell in maze.free() {
+            let beside = |wall: &&Cell| {
+                wall.row.abs_diff(cell.row) <= 1 && wall.column.abs_diff(cell.column) <= 1
+            };
+            let near: Vec<Cell> = walls.iter().filter(beside).copied().collect();
+            around[maze.number(cell)] = Some(Room::open(&near, mujoco)?);
+        }
+        Ok(Self { all, around })
+    }
+
+    /// Moves the ant of `state` by one step of the world.
+    fn advance(&self, maze: &Maze, state: &mut [f64], control: &[f64]) {
+        let before = state.to_vec();
+        if let Some(room) = &self.around[maze.number(maze.cell_at([state[0], state[1]]))] {
+            room.advance(state, control);
+            if (0..2).all(|axis| (state[axis] - before[axis]).abs() < NEAR) {
+                return;
+            }
+            state.copy_from_slice(&before);
+        }
+        self.all.advance(state, control);
     }
 }
 
@@ -125,11 +166,11 @@ impl AntMaze {
     }
 
     /// What an ant that stands at `place` looks like: a goal.
-    fn standing(simulator: &Simulator, place: Place, draws: &mut Draws) -> Vec<f32> {
+    fn standing(&self, simulator: &Simulator, place: Place, draws: &mut Draws) -> Vec<f32> {
         let mut state = Self::reset(draws);
         for _ in 0..SETTLING {
             let action = [0; JOINTS].map(|_| draws.between(-1.0, 1.0));
-            simulator.with(|simulation| simulation.advance(&mut state, &action, SUBSTEPS));
+            simulator.advance(&self.maze, &mut state, &action);
         }
         state[..2].copy_from_slice(&place);
         state.iter().map(|&value| value as f32).collect()
@@ -138,14 +179,14 @@ impl AntMaze {
     /// Moves the ant; returns the place it came to before portals.
     fn advance(
         &self,
-        simulation: &mut Simulation,
+        simulator: &Simulator,
         state: &mut [f64],
         action: &[f32],
         draws: &mut Draws,
     ) -> Place {
         let control: Vec<f64> =
             action.iter().map(|&value| f64::from(value.clamp(-1.0, 1.0))).collect();
-        simulation.advance(&mut state[..STATE], &control, SUBSTEPS);
+        simulator.advance(&self.maze, &mut state[..STATE], &control);
         let seen = [state[0], state[1]];
         if let Some(out) = self.maze.portal(seen, draws) {
             state[..2].copy_from_slice(&out);
@@ -171,21 +212,19 @@ impl AntMaze {
         }
         let mut seen = [state[0], state[1]];
         let narrow = |value: &f64| *value as f32;
-        simulator.with(|simulation| {
-            for step in 0..rows {
-                let direction = driver.direction([state[0], state[1]], step, draws);
-                let action = self.act(expert, &state, direction, draws);
-                episode.observations.extend(seen.iter().chain(&state[2..]).map(narrow));
-                episode.states.extend(state.iter().map(narrow));
-                seen = self.advance(simulation, &mut state, &action, draws);
-                episode.actions.extend(action);
-                driver.moved([state[0], state[1]], draws);
-                if overturned(&state) {
-                    return None;
-                }
+        for step in 0..rows {
+            let direction = driver.direction([state[0], state[1]], step, draws);
+            let action = self.act(expert, &state, direction, draws);
+            episode.observations.extend(seen.iter().chain(&state[2..]).map(narrow));
+            episode.states.extend(state.iter().map(narrow));
+            seen = self.advance(simulator, &mut state, &action, draws);
+            episode.actions.extend(action);
+            driver.moved([state[0], state[1]], draws);
+            if overturned(&state) {
+                return None;
             }
-            Some(episode)
-        })
+        }
+        Some(episode)
     }
 
     /// OGBench takes the expert's preferred action, D4RL a drawn one; both add noise.
@@ -252,7 +291,7 @@ impl Environment for AntMaze {
 
     fn step(&self, state: &mut [f64], action: &[f32], draws: &mut Draws) {
         let simulator = self.simulator().expect("tasks were drawn, so MuJoCo is open");
-        let seen = simulator.with(|simulation| self.advance(simulation, state, action, draws));
+        let seen = self.advance(simulator, state, action, draws);
         if let Some(rest) = state.get_mut(STATE..) {
             rest.copy_from_slice(&seen[..rest.len()]);
         }
@@ -335,9 +374,60 @@ impl Environment for AntMaze {
             if self.maze.has_portals() {
                 start.extend_from_within(..2);
             }
-            let goal = Self::standing(simulator, to, &mut draws);
+            let goal = self.standing(simulator, to, &mut draws);
             Task { start, goal, switches: None }
         };
         Ok((0..count).map(draw).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::Command;
+
+    use super::super::maze::Map;
+    use super::*;
+
+    /// Random torques for two seconds from a place near the border of each free cell; whether any state
+    /// differs between two ways to move.
+    fn differ(
+        maze: &Maze,
+        one: impl Fn(&mut [f64], &[f64]),
+        other: impl Fn(&mut [f64], &[f64]),
+    ) -> bool {
+        let cells = maze.free();
+        cells.iter().enumerate().any(|(index, &cell)| {
+            let mut draws = Stream::new(5, Purpose(900)).draws(0, index as u32);
+            let mut state = AntMaze::reset(&mut draws);
+            let centre = Maze::centre(cell);
+            (0..2).for_each(|axis| state[axis] = centre[axis] + draws.between(-1.5, 1.5));
+            (0..20).any(|_| {
+                let control = [0; JOINTS].map(|_| draws.between(-1.0, 1.0));
+                let mut twin = state.clone();
+                one(&mut state, &control);
+                other(&mut twin, &control);
+                state != twin
+            })
+        })
+    }
+
+    #[test]
+    fn walls_that_are_no_neighbours_make_no_difference_and_neighbours_do() {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/library");
+        let words = ["mujoco==3.3.7", "libmujoco"];
+        let path = Command::new(script).args(words).output().map(|output| output.stdout);
+        let path = String::from_utf8(path.unwrap_or_default()).unwrap();
+        let Ok(mujoco) = Mujoco::open_file(Path::new(path.trim())) else {
+            eprintln!("skipped: needs `scripts/library mujoco==3.3.7 libmujoco`");
+            return;
+        };
+        let maze = Maze::new(Map::Medium);
+        let simulator = Simulator::open(&maze, &mujoco).unwrap();
+        let open = Room::open(&[], &mujoco).unwrap();
+        let all = |state: &mut [f64], control: &[f64]| simulator.all.advance(state, control);
+        let near = |state: &mut [f64], control: &[f64]| simulator.advance(&maze, state, control);
+        assert!(!differ(&maze, all, near));
+        assert!(differ(&maze, all, |state, control| open.advance(state, control)));
     }
 }

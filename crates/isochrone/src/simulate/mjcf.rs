@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::maze::{CELL_SIDE, Maze};
+use super::maze::{CELL_SIDE, Cell, Maze};
 
 /// Half the height of a wall, in metres.
 const WALL_HALF_HEIGHT: f64 = 1.0;
@@ -31,14 +31,15 @@ const LEGS: [Leg; 4] = [
 /// Legs in the order of their motors.
 const DRIVEN: [usize; 4] = [4, 1, 2, 3];
 
-/// The text of the model of an ant in `maze` whose geoms have contact margins of `margin` metres.
-pub(super) fn ant(maze: &Maze, margin: f64) -> String {
+/// The text of the model of an ant among `walls` whose geoms have contact margins of `margin` metres.
+/// `flags` are those of MuJoCo's options.
+pub(super) fn ant(walls: &[Cell], margin: f64, flags: &str) -> String {
     let legs: String = LEGS.iter().map(Leg::text).collect();
     let motors: String = DRIVEN.iter().map(|number| motors(*number)).collect();
     format!(
         "<mujoco model=\"ant\">\n\
          <compiler inertiafromgeom=\"true\" angle=\"degree\"/>\n\
-         <option timestep=\"0.02\" integrator=\"RK4\"/>\n\
+         <option timestep=\"0.02\" integrator=\"RK4\">{flags}</option>\n\
          <default>\n\
          <joint limited=\"true\" armature=\"1\" damping=\"1\"/>\n\
          <geom condim=\"3\" conaffinity=\"0\" margin=\"{margin}\" friction=\"1 0.5 0.5\" \
@@ -51,7 +52,7 @@ pub(super) fn ant(maze: &Maze, margin: f64) -> String {
          <joint name=\"root\" type=\"free\" limited=\"false\" margin=\"0.01\" armature=\"0\" \
          damping=\"0\"/>\n\
          {legs}</body>\n{walls}</worldbody>\n<actuator>\n{motors}</actuator>\n</mujoco>\n",
-        walls = walls(maze),
+        walls = boxes(walls),
     )
 }
 
@@ -89,10 +90,10 @@ fn motors(leg: usize) -> String {
     motor("hip") + &motor("ankle")
 }
 
-fn walls(maze: &Maze) -> String {
+fn boxes(walls: &[Cell]) -> String {
     let half = 0.5 * CELL_SIDE;
     let mut text = String::new();
-    for wall in maze.walls() {
+    for &wall in walls {
         let [x, y] = Maze::centre(wall);
         writeln!(
             text,
@@ -111,9 +112,9 @@ mod tests {
 
     #[test]
     fn the_text_has_floor_ant_walls_and_motors_in_order() {
-        let maze = Maze::new(Map::Umaze);
-        let text = ant(&maze, 0.005);
-        assert_eq!(text.matches("type=\"box\"").count(), maze.walls().count());
+        let walls: Vec<Cell> = Maze::new(Map::Umaze).walls().collect();
+        let text = ant(&walls, 0.005, "");
+        assert_eq!(text.matches("type=\"box\"").count(), walls.len());
         assert_eq!(text.matches("margin=\"0.005\"").count(), 1);
         let places = ["plane", "sphere", "hip_1", "ankle_4", "box", "joint=\"hip_4\""];
         let places = places.map(|part| text.find(part).unwrap());

@@ -108,6 +108,11 @@ impl Mujoco {
             .map_err(|error| with_cause(&error))
     }
 
+    /// Whether this version has a middle phase between bodies and pairs of geoms that can be left out.
+    pub fn has_midphase(&self) -> bool {
+        self.functions.version >= (3, 0)
+    }
+
     /// The version, such as `3.3.7`.
     pub fn version(&self) -> &str {
         &self.functions.name
