@@ -176,12 +176,15 @@ pub fn script(sweep: &Sweep, resources: &Resources, flags: &SlurmFlags) -> Strin
     format!(
         "#!/bin/bash
 {options}
+# Whoever is asked to stop before there is a child passes it on to the child.
+child= asked=
+trap 'asked=1; [ -z \"$child\" ] || kill -TERM \"$child\"' TERM
 run=$(( $1 + SLURM_ARRAY_TASK_ID ))
 exec >> {logs}/\"$run.log\" 2>&1
 for try in $(seq 0 {retries}); do
     {command} &
     child=$!
-    trap 'kill -TERM \"$child\"' TERM
+    [ -z \"$asked\" ] || kill -TERM \"$child\"
     code=0
     wait \"$child\" || code=$?
     # A signal ends the first wait, the process ends the second.

@@ -91,13 +91,18 @@ fn slurm_ends_all_runs_with_the_same_bytes_though_a_node_is_lost_and_a_run_is_as
     let log = || std::fs::read_to_string(cluster.folder.path().join("slurmctld.log")).unwrap();
     assert!(log().contains("due to failure of node n2"), "{}", log());
     // What Slurm sends before the time limit; the command would ask again until the job is gone. A run
-    // may end before it is asked, so all that begin are asked until one is queued again.
+    // may end before it is asked, so all that begin are asked until one is queued again; a run has begun
+    // to listen when it has a log.
     let asked: RefCell<Vec<(String, Child)>> = RefCell::default();
     until(
         || asked.borrow().iter().any(|(job, _)| log().contains(&format!("Requeuing JobId={job}"))),
         || {
-            let is_new = |job: &String| asked.borrow().iter().all(|(other, _)| other != job);
-            let Some(job) = cluster.running("n1").into_iter().find(is_new) else { return };
+            let listens = |job: &String| {
+                let run = job.rsplit('_').next().unwrap();
+                out.join(format!("sweep/{run}.log")).exists()
+                    && asked.borrow().iter().all(|(other, _)| other != job)
+            };
+            let Some(job) = cluster.running("n1").into_iter().find(listens) else { return };
             let mut cancel = Command::new("scancel");
             cancel.args(["--signal=TERM", "--batch", &job]).stderr(Stdio::null());
             asked.borrow_mut().push((job, cluster.within(&mut cancel).spawn().unwrap()));
