@@ -1,20 +1,28 @@
-//! `isochrone config`: prints every key with its meaning and default, ready to be saved and changed.
+//! `isochrone config`: prints every key of a config with its meaning, ready to be saved and changed.
 
-use isochrone::run::RunConfig;
-use isochrone::{Result, algorithms};
+use isochrone::Result;
 
 use crate::output::{say, say_json};
-use crate::train::text;
+use crate::train::{Asked, learners};
 
-/// Print every key with its meaning and its default.
+/// Print every key of a config with its meaning
+///
+/// With a SOURCE, the values are those that `isochrone train SOURCE` begins from: what was tuned to the
+/// world and the learner, where somebody did. Without one they are the learner's defaults.
 #[derive(clap::Args)]
-#[command(after_help = "Example:
-  isochrone config --algorithm cmd2 > my.toml
-  isochrone train my.toml")]
+#[command(after_help = "Examples:
+  isochrone config pinwheel --algorithm cmd2 > my.toml
+  isochrone train my.toml
+  isochrone config --algorithm qrl --json")]
 pub struct Config {
-    /// The learner whose keys are printed
-    #[arg(long, short, default_value = algorithms::Config::DEFAULT)]
-    algorithm: String,
+    /// A file of trajectories, a folder or a pattern of them, the name of a world, or a config (.toml)
+    source: Option<String>,
+    /// The learner
+    #[arg(long, short, help = learners())]
+    algorithm: Option<String>,
+    /// How to extract the policy from the distance: awr, ddpg-bc or none
+    #[arg(long)]
+    extraction: Option<String>,
     /// Change one key, e.g. --set train.steps=5000
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -25,8 +33,13 @@ pub struct Config {
 
 /// Runs the command.
 pub fn run(arguments: &Config) -> Result<()> {
-    let mut overrides = vec![text("algorithm.name", &arguments.algorithm)?];
-    overrides.extend(arguments.overrides.iter().cloned());
-    let config = RunConfig::parse("", &overrides)?;
+    let asked = Asked {
+        source: arguments.source.as_deref(),
+        algorithm: arguments.algorithm.as_deref(),
+        extraction: arguments.extraction.as_deref(),
+        seed: None,
+        overrides: &arguments.overrides,
+    };
+    let config = asked.config()?;
     if arguments.json { say_json(&config) } else { say(config.explained()?.trim_end()) }
 }

@@ -71,7 +71,7 @@ pub struct Train {
 }
 
 /// What the help says of `--algorithm`.
-fn learners() -> String {
+pub fn learners() -> String {
     let [names @ .., last] = algorithms::Config::NAMES.map(|name| {
         if name == algorithms::Config::DEFAULT {
             format!("{name} (the default)")
@@ -220,46 +220,83 @@ fn no_data() -> Error {
 
 /// The config of the command line: a file or an old run, then the flags, then `--set`.
 fn resolve(arguments: &Train) -> Result<RunConfig> {
-    let mut flags = Vec::new();
-    let mut file = None;
+    let asked = arguments.asked();
     match (&arguments.source, &arguments.from) {
-        (Some(source), None) if source.ends_with(".toml") => file = Some(PathBuf::from(source)),
-        (Some(source), None) => flags.push(text("data.source", source)?),
-        (None, Some(_)) => {}
+        (Some(_), None) => asked.config(),
+        (None, Some(old)) => resolve_from(old, &asked),
         (Some(_), Some(_)) => {
-            return Err(Error::input("`--from` brings its own data, a source cannot be added")
-                .hint("leave out the source, or `--from`"));
+            Err(Error::input("`--from` brings its own data, a source cannot be added")
+                .hint("leave out the source, or `--from`"))
         }
-        (None, None) => return Err(no_data()),
+        (None, None) => Err(no_data()),
     }
-    if let Some(name) = &arguments.algorithm {
-        flags.push(text("algorithm.name", name)?);
-    }
-    if let Some(seed) = arguments.seed {
-        flags.push(format!("seed={seed}"));
-    }
-    if let Some(old) = &arguments.from {
-        return resolve_from(old, arguments, flags);
-    }
-    let parse = |settings: &[String]| match &file {
-        Some(path) => RunConfig::read(path, settings),
-        None => run::tuned(settings),
-    };
-    parse(&settings(arguments, flags, parse)?)
 }
 
-/// The settings of flags, of the extraction where it fits the learner, and of `--set`, in this order.
-fn settings(
-    arguments: &Train,
-    mut flags: Vec<String>,
-    parse: impl Fn(&[String]) -> Result<RunConfig>,
-) -> Result<Vec<String>> {
-    if let Some(extraction) = &arguments.extraction {
-        parse(&flags)?.algorithm.set_extraction(extraction)?;
-        flags.push(text("algorithm.extraction.name", extraction)?);
+impl Train {
+    fn asked(&self) -> Asked<'_> {
+        Asked {
+            source: self.source.as_deref(),
+            algorithm: self.algorithm.as_deref(),
+            extraction: self.extraction.as_deref(),
+            seed: self.seed,
+            overrides: &self.overrides,
+        }
     }
-    flags.extend(arguments.overrides.iter().cloned());
-    Ok(flags)
+}
+
+/// What a command line says of a run's config.
+pub struct Asked<'a> {
+    /// Data, a world or a config (.toml).
+    pub source: Option<&'a str>,
+    /// The learner.
+    pub algorithm: Option<&'a str>,
+    /// How its policy is extracted.
+    pub extraction: Option<&'a str>,
+    /// The seed.
+    pub seed: Option<u64>,
+    /// `key=value` settings.
+    pub overrides: &'a [String],
+}
+
+impl Asked<'_> {
+    /// The config: a file, or what was tuned to the world and the learner, or the defaults where nothing
+    /// was or no source is named; over it the flags, then the settings.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or keys and values that fit nothing.
+    pub fn config(&self) -> Result<RunConfig> {
+        let file = self.source.filter(|source| source.ends_with(".toml")).map(Path::new);
+        let data = self.source.filter(|_| file.is_none());
+        let mut flags = Vec::from_iter(data.map(|data| text("data.source", data)).transpose()?);
+        flags.extend(self.flags()?);
+        let parse = |settings: &[String]| match (file, data) {
+            (Some(path), _) => RunConfig::read(path, settings),
+            (None, Some(_)) => run::tuned(settings),
+            (None, None) => RunConfig::parse("", settings),
+        };
+        parse(&self.settings(flags, parse)?)
+    }
+
+    /// The settings of learner and seed.
+    fn flags(&self) -> Result<Vec<String>> {
+        let learner = self.algorithm.map(|name| text("algorithm.name", name)).transpose()?;
+        let seed = self.seed.map(|seed| format!("seed={seed}"));
+        Ok(learner.into_iter().chain(seed).collect())
+    }
+
+    /// The settings of flags, of the extraction where it fits the learner, and of `--set`, in this order.
+    fn settings(
+        &self,
+        mut flags: Vec<String>,
+        parse: impl Fn(&[String]) -> Result<RunConfig>,
+    ) -> Result<Vec<String>> {
+        if let Some(extraction) = self.extraction {
+            parse(&flags)?.algorithm.set_extraction(extraction)?;
+            flags.push(text("algorithm.extraction.name", extraction)?);
+        }
+        flags.extend(self.overrides.iter().cloned());
+        Ok(flags)
+    }
 }
 
 /// The setting of `key` to a text, quoted so that every text comes back as it is.
@@ -270,14 +307,15 @@ pub fn text(key: &str, value: &str) -> Result<String> {
 }
 
 /// The config of an old run with its distance held and a new extraction.
-fn resolve_from(old: &Path, arguments: &Train, mut flags: Vec<String>) -> Result<RunConfig> {
-    if arguments.extraction.is_none() {
+fn resolve_from(old: &Path, asked: &Asked<'_>) -> Result<RunConfig> {
+    if asked.extraction.is_none() {
         return Err(Error::input("`--from` needs `--extraction`").hint("choose awr or ddpg-bc"));
     }
     let config = run::read_config(old)?.to_toml()?;
+    let mut flags = asked.flags()?;
     flags.push(text("from", &old.display().to_string())?);
     let parse = |overrides: &[String]| RunConfig::parse(&config, overrides);
-    let mut config = parse(&settings(arguments, flags, parse)?)?;
+    let mut config = parse(&asked.settings(flags, parse)?)?;
     let learner = config.algorithm.name();
     let phases = config.algorithm.phases_mut().ok_or_else(|| {
         Error::input(format!("`{learner}` learned no distance to take a policy from"))

@@ -165,6 +165,32 @@ fn a_config_has_every_key_with_its_meaning() {
 }
 
 #[test]
+fn the_config_of_a_world_is_the_one_that_train_begins_from() {
+    let folder = TempDir::new().unwrap();
+    let mut words = vec!["config", "pinwheel", "--algorithm", "cmd2", "--set", "train.steps=2"];
+    words.extend(SMALL.iter().flat_map(|setting| ["--set", setting]));
+    let file = folder.path().join("my.toml");
+    std::fs::write(&file, said(&words).0).unwrap();
+    let used = |source: &str, more: &[&str]| {
+        let out = folder.path().join(source.rsplit('/').next().unwrap()).with_extension("run");
+        said(
+            &[&["train", source, "--out", out.to_str().unwrap(), "--threads", "1"], more].concat(),
+        );
+        std::fs::read_to_string(out.join("config.toml")).unwrap()
+    };
+    let tuned = used("pinwheel", &words[2..]);
+    assert_eq!(used(file.to_str().unwrap(), &[]), tuned);
+    // Another extraction has settings of its own there; without a world there are the defaults.
+    let text = |words: &[&str]| said(words).0;
+    let awr = text(&["config", "pinwheel", "--algorithm", "crl", "--extraction", "awr"]);
+    let usual = text(&["config", "pinwheel", "--algorithm", "crl"]);
+    assert!(awr.contains("name = \"awr\"") && !usual.contains("name = \"awr\""));
+    assert_ne!(text(&["config", "--algorithm", "crl"]), usual);
+    let told = refused(&["config", "pinwheel", "--algorithm", "gcbc", "--extraction", "awr"]);
+    assert!(told.contains("in its own way"), "{told}");
+}
+
+#[test]
 fn a_seed_that_is_no_whole_number_is_answered_with_what_was_expected() {
     for wrong in ["-1", "1.5", "many"] {
         let told = refused(&["train", "pinwheel", "--seed", wrong]);

@@ -18,7 +18,7 @@ const SHARED: [&str; 18] = [
     include_str!("../../data/features.rs"),
     include_str!("../../data/sampler/layout.rs"),
     include_str!("../../data/sampler/laws.rs"),
-    include_str!("../../algorithms/mod.rs"),
+    include_str!("../../algorithms/choices.rs"),
     include_str!("../../engine/optimizer.rs"),
     include_str!("../../extraction/mod.rs"),
     include_str!("../../extraction/awr.rs"),
@@ -137,10 +137,8 @@ fn section(out: &mut String, types: &Types, path: &str, kind: &str, values: &Tab
     let known = |key: &str| fields.iter().find(|field| field.name == key);
     let is_section = |key: &str| values.get(key).is_some_and(Value::is_table);
     // What chooses a kind is no field of it.
-    for tag in ["name", "kind"].into_iter().filter(|tag| known(tag).is_none()) {
-        if let Some(value) = values.get(tag) {
-            let _ = writeln!(out, "{tag} = {value}");
-        }
+    for (key, value) in values.iter().filter(|(key, _)| known(key).is_none() && !is_section(key)) {
+        let _ = writeln!(out, "{key} = {value}");
     }
     for field in fields.iter().filter(|field| !is_section(&field.name)) {
         comment(out, &field.meaning);
@@ -176,8 +174,11 @@ pub(super) fn explained(config: &Table, learner: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use toml::Table;
+
     use super::super::RunConfig;
     use crate::algorithms;
+    use crate::run::{known_learners, preset};
 
     /// The keys of an explained config that have no comment above them.
     fn unexplained(text: &str) -> Vec<&str> {
@@ -186,6 +187,20 @@ mod tests {
         let tags = ["name = ", "kind = "];
         let keys = lines.windows(2).filter(bare).map(|pair| pair[1]);
         keys.filter(|key| !tags.iter().any(|tag| key.starts_with(tag))).collect()
+    }
+
+    /// The text of a config, which has all of its values, each with a meaning.
+    fn complete(config: &RunConfig) -> String {
+        let text = config.explained().unwrap();
+        let back: Table = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(back, Table::try_from(config).unwrap());
+        assert_eq!(
+            unexplained(&text),
+            [""; 0],
+            "{}: keys without a meaning",
+            config.algorithm.name()
+        );
+        text
     }
 
     #[test]
@@ -197,19 +212,29 @@ mod tests {
                 if extraction.is_some_and(|it| config.algorithm.set_extraction(it).is_err()) {
                     continue;
                 }
-                let text = config.explained().unwrap();
-                let back = RunConfig::parse(&text, &[]);
-                assert_eq!(back.unwrap_or_else(|error| panic!("{error}\n{text}")), config);
-                assert_eq!(unexplained(&text), [""; 0], "{name}: keys without a meaning");
+                let text = complete(&config);
                 for key in ["discount", "from", "recorded_in", "policy_goal", "waypoint", "nodes"] {
                     assert!(text.contains(&format!("# {key} = (not set)")), "{key}\n{text}");
                 }
             }
         }
-        let features = "data.features={kind='fourier', count=4}".to_owned();
-        if let Ok(config) = RunConfig::parse("", &[features]) {
-            assert_eq!(unexplained(&config.explained().unwrap()), [""; 0]);
-        }
+        let features = "data.features={kind='fourier', count=4, length=1.0, axes=[0]}".to_owned();
+        complete(&RunConfig::parse("", &[features]).unwrap());
         assert_eq!(unexplained("a = 1\n# b\nb = 2\nc = 3"), ["c = 3"]);
+    }
+
+    #[test]
+    fn every_preset_is_printed_whole() {
+        let mut printed = 0;
+        for world in ["pinwheel", "roads", "antmaze-medium-navigate"] {
+            for learner in known_learners() {
+                let text = preset(world.parse().unwrap(), learner, None);
+                if !text.is_empty() {
+                    complete(&RunConfig::parse(text, &[]).unwrap());
+                    printed += 1;
+                }
+            }
+        }
+        assert!(printed > 20, "{printed}");
     }
 }
