@@ -1,6 +1,6 @@
 //! `isochrone config`: prints every key of a config with its meaning, ready to be saved and changed.
 
-use isochrone::Result;
+use isochrone::{Result, run};
 
 use crate::output::{say, say_json};
 use crate::train::{Asked, learners};
@@ -40,6 +40,7 @@ pub fn run(arguments: &Config) -> Result<()> {
         seed: None,
         overrides: &arguments.overrides,
     };
+    asked.data().map(run::check_source).transpose()?;
     let config = asked.config()?;
     if arguments.json { say_json(&config) } else { say(config.explained()?.trim_end()) }
 }

@@ -265,16 +265,19 @@ impl Asked<'_> {
     /// # Errors
     /// A file that cannot be read, or keys and values that fit nothing.
     pub fn config(&self) -> Result<RunConfig> {
-        let file = self.source.filter(|source| source.ends_with(".toml")).map(Path::new);
-        let data = self.source.filter(|_| file.is_none());
-        let mut flags = Vec::from_iter(data.map(|data| text("data.source", data)).transpose()?);
-        flags.extend(self.flags()?);
-        let parse = |settings: &[String]| match (file, data) {
-            (Some(path), _) => RunConfig::read(path, settings),
-            (None, Some(_)) => run::tuned(settings),
+        let data = self.data().map(|data| text("data.source", data)).transpose()?;
+        let flags = data.into_iter().chain(self.flags()?).collect();
+        let parse = |settings: &[String]| match (self.source, self.data()) {
+            (_, Some(_)) => run::tuned(settings),
+            (Some(file), None) => RunConfig::read(Path::new(file), settings),
             (None, None) => RunConfig::parse("", settings),
         };
         parse(&self.settings(flags, parse)?)
+    }
+
+    /// The source, if it is no config.
+    pub fn data(&self) -> Option<&str> {
+        self.source.filter(|source| !source.ends_with(".toml"))
     }
 
     /// The settings of learner and seed.

@@ -5,21 +5,24 @@
 pub fn nearest(wrong: &str, known: &[&str]) -> String {
     /// More names than these are not listed.
     const LISTED: usize = 16;
-    /// Letters at most of a name that is compared.
-    const LONGEST: usize = 200;
     let listed: Vec<String> = known.iter().take(LISTED).map(|n| format!("`{n}`")).collect();
     let more = if known.len() > LISTED { ", …" } else { "" };
     let all = format!("expected one of {}{more}", listed.join(", "));
-    // A name this long is no misspelling, and comparing it would take long.
+    match question(wrong, known) {
+        Some(question) if more.is_empty() => format!("{question} {all}"),
+        Some(question) => question,
+        None => all,
+    }
+}
+
+/// A question with the known name that needs the fewest changes, if one is near.
+pub fn question(wrong: &str, known: &[&str]) -> Option<String> {
+    /// Letters at most of a name that is compared: a longer one is no misspelling and would take long.
+    const LONGEST: usize = 200;
     let short = wrong.chars().nth(LONGEST).is_none();
     let best = known.iter().filter(|_| short).map(|name| (changes(wrong, name), *name)).min();
-    match best {
-        Some((changes, name)) if changes <= 1 + wrong.chars().count() / 3 => {
-            let question = format!("did you mean `{name}`?");
-            if more.is_empty() { format!("{question} {all}") } else { question }
-        }
-        _ => all,
-    }
+    let near = best.filter(|(changes, _)| *changes <= 1 + wrong.chars().count() / 3);
+    near.map(|(_, name)| format!("did you mean `{name}`?"))
 }
 
 /// The fewest insertions, deletions and replacements of letters between two words (Levenshtein).

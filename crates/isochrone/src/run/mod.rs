@@ -42,7 +42,7 @@ pub use presets::{known_learners, preset, tuned};
 pub use provenance::{Conditions, Resumption};
 pub use session::{Finished, Observer, Silent, execute};
 pub use source::{
-    Recorded, RecordedWorld, Source, UNHEARD, open_shared_source, open_source, open_told, prepare,
-    tasks,
+    Recorded, RecordedWorld, Source, UNHEARD, check_source, open_shared_source, open_source,
+    open_told, prepare, tasks,
 };
 pub use tables::{over_training, update_seconds};

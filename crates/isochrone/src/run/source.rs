@@ -11,6 +11,7 @@ use crate::data::{self, Choices, Dataset, Loaded, Memory, Normalization};
 use crate::error::{Error, Result};
 use crate::evaluate::Trajectories;
 use crate::simulate::{Environment, Recording, Roads, Task, World, check_memory, roads};
+use crate::spelling::question;
 use crate::train::Prepared;
 
 /// γ where neither the config nor a world says otherwise.
@@ -158,6 +159,23 @@ pub fn open_shared_source(
     open_among(&config.data, if needs_all { &alone } else { collective }, recorded)
 }
 
+/// Refuses a name that is neither a world's nor that of a file, a folder or a pattern.
+///
+/// # Errors
+/// There is none; a world with a similar name is asked for, else all are named.
+pub fn check_source(name: &str) -> Result<()> {
+    if name.parse::<World>().is_ok() || data::exists(Path::new(name)) {
+        return Ok(());
+    }
+    let known: Vec<&str> = World::ALL.iter().map(|world| world.name()).collect();
+    let all = || {
+        let worlds: Vec<String> = known.iter().map(|world| format!("`{world}`")).collect();
+        format!("name an .npz or .hdf5 file, a folder of them, or a world: {}", worlds.join(", "))
+    };
+    Err(Error::input(format!("no file and no world called `{name}`"))
+        .hint(question(name, &known).unwrap_or_else(all)))
+}
+
 fn open_among(
     config: &DataConfig,
     collective: &Collective,
@@ -178,16 +196,8 @@ fn open_among(
         return Err(Error::input("the data were given by a program, not by a file or a world")
             .hint("ask the model alone, or pass the data again: `Run::on(dataset)`"));
     }
+    check_source(&config.source)?;
     let path = Path::new(&config.source);
-    if !data::exists(path) {
-        let known: Vec<String> = World::ALL.iter().map(|world| format!("`{world}`")).collect();
-        return Err(Error::input(format!("no file and no world called `{}`", config.source)).hint(
-            format!(
-                "name an .npz or .hdf5 file, a folder of them, or a world: {}",
-                known.join(", ")
-            ),
-        ));
-    }
     let (dataset, mut notes, beside) = load(config, path, collective)?;
     let beside = beside.filter(|_| config.validation > 0.0);
     let held_out = match (config.held_out.as_deref(), beside) {
