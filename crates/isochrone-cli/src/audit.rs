@@ -53,7 +53,7 @@ struct Report {
 
 /// Runs the command.
 pub fn run(arguments: &Audit) -> Result<()> {
-    let report = waiting("audit", || examine(arguments))?;
+    let report = waiting("audit", |_| examine(arguments))?;
     if arguments.json { say_json(&report) } else { tell(&report) }
 }
 

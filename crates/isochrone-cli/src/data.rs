@@ -128,7 +128,7 @@ fn inspect(arguments: &Inspect) -> Result<()> {
         }
         Ok((opened, seconds, found))
     };
-    let (opened, seconds, found) = waiting("inspect", || arguments.from.read().and_then(look))?;
+    let (opened, seconds, found) = waiting("inspect", |_| arguments.from.read().and_then(look))?;
     let report = Report {
         file: &arguments.from.path,
         format: opened.format,
@@ -281,7 +281,7 @@ fn convert(arguments: &Convert) -> Result<()> {
     check_format(to)?;
     check_target(to, arguments.force)?;
     let write = |loaded: Loaded| npz::write(to, &loaded.dataset).map(|()| loaded);
-    let Loaded { dataset, format, notes, .. } = waiting("convert", || {
+    let Loaded { dataset, format, notes, .. } = waiting("convert", |_| {
         load(&arguments.from.path, &arguments.from.choices(), Memory::usual()).and_then(write)
     })?;
     for note in &notes {

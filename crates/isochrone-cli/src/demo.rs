@@ -11,7 +11,7 @@ use isochrone::report::{Panel, pictures as draw};
 use isochrone::run::files::{METRICS, MODEL};
 use isochrone::run::{self, PINWHEEL, Plane, RunConfig, Source};
 use isochrone::simulate::{World, pinwheel};
-use isochrone::{Error, Result, ledger};
+use isochrone::{Error, Result, Tell, ledger};
 use serde::Serialize;
 
 use crate::examiner::{Examiner, Measured, Steering};
@@ -113,7 +113,8 @@ pub fn run(arguments: &Demo, threads: usize) -> Result<()> {
             say(&training.line(&name(folder)))?;
         }
     }
-    let checked = waiting("check", || check(&source, &jobs, &models, &arguments.out, threads));
+    let asked = || check(&source, &jobs, &models, &arguments.out, threads, &signals);
+    let checked = waiting("check", |_| asked());
     if let Some(signal) = signals.received() {
         return Err(Error::Interrupted(signal));
     }
@@ -204,12 +205,13 @@ fn check(
     models: &[Model],
     out: &Path,
     threads: usize,
+    signals: &Signals,
 ) -> Result<(Vec<Checked>, Vec<PathBuf>)> {
     let pool = Threads::new(threads)?;
     let (config, _) = &jobs[0];
     let examiner = pool.enter(|| Examiner::new(config, source))?;
     let ask = &|(model, (config, _)): (&Model, &(RunConfig, PathBuf))| {
-        pool.enter(|| question(model, config, &examiner))
+        pool.enter(|| question(model, config, &examiner, &|_, _| signals.received()))
     };
     let pairs = models.iter().zip(jobs);
     let answers: Vec<Result<(Checked, Option<Panel>)>> = if threads == 1 {
@@ -235,13 +237,14 @@ fn question(
     model: &Model,
     config: &RunConfig,
     examiner: &Examiner<'_>,
+    tell: &Tell<'_>,
 ) -> Result<(Checked, Option<Panel>)> {
     let graph = config.graph(model, &examiner.source().dataset)?;
     let checked = Checked {
         audit: examiner.audit(model)?,
         accuracy: examiner.accuracy(model)?,
-        policy: examiner.success(model, Steering::Policy, Some(&graph))?,
-        graph: examiner.success(model, Steering::Graph, Some(&graph))?,
+        policy: examiner.success(model, Steering::Policy, Some(&graph), tell)?,
+        graph: examiner.success(model, Steering::Graph, Some(&graph), tell)?,
     };
     let Some(plane) = Plane::of(examiner.source()) else { return Ok((checked, None)) };
     let ends = plane.ends(&graph)?;

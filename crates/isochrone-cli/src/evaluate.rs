@@ -2,13 +2,14 @@
 //! elapsed ones.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use isochrone::evaluate::{Success, Trajectories, against_elapsed};
 use isochrone::model::Model;
 use isochrone::plan::Graph;
 use isochrone::report::pictures as draw;
 use isochrone::run::{OpenRun, Plane, Source};
-use isochrone::{Error, Result};
+use isochrone::{Error, Result, Tell};
 
 use crate::evaluation::Evaluation;
 use crate::examiner::{Examiner, Steering};
@@ -16,7 +17,7 @@ use crate::flags::Nodes;
 use crate::opened::{open_run, sampled, seed_folders};
 use crate::output::{say, say_json};
 use crate::pictures;
-use crate::progress::{Counter, waiting};
+use crate::progress::{Counter, Episodes, Spinner, waiting};
 use crate::routes::routes;
 use crate::{seeds, wording};
 
@@ -50,11 +51,11 @@ pub fn run(arguments: &Evaluate) -> Result<()> {
     if !seeds.is_empty() {
         return several(arguments, &seeds);
     }
-    let evaluation = waiting("evaluate", || one(arguments))?;
+    let evaluation = waiting("evaluate", |spinner| one(arguments, spinner))?;
     if arguments.json { say_json(&evaluation) } else { tell(&evaluation) }
 }
 
-fn one(arguments: &Evaluate) -> Result<Evaluation> {
+fn one(arguments: &Evaluate, spinner: &Spinner) -> Result<Evaluation> {
     let mut opened = open_run(&arguments.run)?;
     arguments.nodes.apply(&mut opened.config);
     if arguments.control.is_some() {
@@ -63,7 +64,8 @@ fn one(arguments: &Evaluate) -> Result<Evaluation> {
     }
     let (source, trajectories) = data(&opened)?;
     let examiner = Examiner::new(&opened.config, &source)?;
-    let mut measured = measure(&opened, &examiner, &trajectories, arguments.control)?;
+    let shown = noting(|note| spinner.note(note));
+    let mut measured = measure(&opened, &examiner, &trajectories, arguments.control, &shown)?;
     if !arguments.no_pictures {
         measured.evaluation.pictures = paint(&opened, &examiner, &measured)?;
     }
@@ -84,11 +86,27 @@ struct Examined<'m> {
     graph: Option<Graph<'m, Model>>,
 }
 
+/// Shows how many episodes have ended; nothing once all have.
+fn noting(show: impl Fn(String) + Sync) -> impl Fn(usize, usize) -> Option<i32> + Sync {
+    let episodes = Mutex::new(Episodes::default());
+    move |ended, of| {
+        let mut episodes = episodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended == of {
+            *episodes = Episodes::default();
+            show(String::new());
+        } else {
+            show(episodes.ended(ended, of));
+        }
+        None
+    }
+}
+
 fn measure<'m>(
     opened: &'m OpenRun,
     examiner: &Examiner<'_>,
     trajectories: &Trajectories,
     control: Option<Steering>,
+    tell: &Tell<'_>,
 ) -> Result<Examined<'m>> {
     let (config, model) = (&opened.config, &opened.model);
     let steering = control.unwrap_or(Steering::Policy);
@@ -96,7 +114,7 @@ fn measure<'m>(
     let graph = model.has_distance().then(graph).transpose()?;
     // Who asks for a way of steering gets it or an error; who does not, also learns the rest.
     let success = if model.has_policy() || control.is_some() {
-        let measured = examiner.success(model, steering, graph.as_ref());
+        let measured = examiner.success(model, steering, graph.as_ref(), tell);
         measured.map_err(|error| error.in_file(&opened.folder))?
     } else {
         None
@@ -200,10 +218,16 @@ fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
     let (source, trajectories) = data(&opened[0])?;
     let examiner = Examiner::new(&opened[0].config, &source)?;
     let mut evaluations = Vec::new();
+    let tell = noting(|note| {
+        counter.note(note);
+        counter.advance(0);
+    });
     for one in &opened {
-        evaluations.push(measure(one, &examiner, &trajectories, arguments.control)?.evaluation);
+        let measured = measure(one, &examiner, &trajectories, arguments.control, &tell)?;
+        evaluations.push(measured.evaluation);
         counter.advance(1);
     }
+    drop(tell);
     drop(counter);
     let pictures =
         if arguments.no_pictures { Vec::new() } else { paint_seeds(arguments, &evaluations)? };

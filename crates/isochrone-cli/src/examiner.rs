@@ -2,7 +2,6 @@
 
 use std::sync::OnceLock;
 
-use isochrone::Result;
 use isochrone::data::Dataset;
 use isochrone::evaluate::{
     ASKED, Accuracy, Agreement, Audit, Calibration, Control, ExactSteps, JudgedGoal, Line, Success,
@@ -14,6 +13,7 @@ use isochrone::run::{self, RecordedWorld, RunConfig, Source};
 use isochrone::simulate::referee::Columns;
 use isochrone::simulate::{Outcome, Paths, Referee, Task};
 use isochrone::tabular::steps;
+use isochrone::{Result, Tell};
 use serde::{Deserialize, Serialize};
 
 /// Goals that the referee solves, and starts for each.
@@ -196,21 +196,23 @@ impl<'a> Examiner<'a> {
         self.referee().and_then(Referee::columns).map(compare).transpose()
     }
 
-    /// How often `model` reaches its goals; none without a world.
+    /// How often `model` reaches its goals; none without a world. `tell` hears how many episodes have
+    /// ended.
     ///
     /// # Errors
     /// A model without a policy or, where it is asked for, without a distance; one of another size
-    /// than the world.
+    /// than the world; a signal that `tell` gives.
     pub fn success(
         &self,
         model: &Model,
         steering: Steering,
         graph: Option<&Graph<'_, Model>>,
+        tell: &Tell<'_>,
     ) -> Result<Option<Success>> {
         let Some(opened) = self.world() else { return Ok(None) };
         let environment = &*opened.environment;
         self.steered(model, steering, graph, |control| {
-            success(environment, &self.tasks, model, control, self.seed)
+            success(environment, &self.tasks, model, control, self.seed, tell)
         })
     }
 
@@ -230,7 +232,7 @@ impl<'a> Examiner<'a> {
         let environment = &*opened.environment;
         let tasks = &self.tasks[..count.min(self.tasks.len())];
         self.steered(model, steering, graph, |control| {
-            outcomes(environment, tasks, model, control, self.seed, Paths::Keep)
+            outcomes(environment, tasks, model, control, self.seed, Paths::Keep, &|_, _| None)
         })
     }
 

@@ -104,7 +104,7 @@ struct Borrowed {
 
 /// Runs the command.
 pub fn run(arguments: &Plan) -> Result<()> {
-    let report = waiting("plan", || plan(arguments))?;
+    let report = waiting("plan", |_| plan(arguments))?;
     if arguments.json { say_json(&report) } else { tell(&report) }
 }
 

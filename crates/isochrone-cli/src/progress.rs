@@ -21,6 +21,30 @@ pub fn solving(solved: usize, goals: usize) -> String {
     format!("solving distances to goals {solved}/{goals}")
 }
 
+/// How far an evaluation is.
+#[derive(Default)]
+pub struct Episodes {
+    /// When it was first heard of, and how many episodes had ended by then.
+    began: Option<(Instant, usize)>,
+}
+
+impl Episodes {
+    /// So many have ended, and the time left, in words.
+    pub fn ended(&mut self, ended: usize, of: usize) -> String {
+        self.ended_at(ended, of, Instant::now())
+    }
+
+    fn ended_at(&mut self, ended: usize, of: usize, now: Instant) -> String {
+        let (began, from) = *self.began.get_or_insert((now, ended));
+        let line = format!("evaluating episodes {ended}/{of}");
+        if ended <= from {
+            return line;
+        }
+        let rate = (ended - from) as f64 / now.duration_since(began).as_secs_f64();
+        format!("{line}  {} left", left(of.saturating_sub(ended) as u64, rate))
+    }
+}
+
 /// Progress bars on the terminal; nothing where there is none.
 pub struct Bars {
     bars: MultiProgress,
@@ -50,24 +74,41 @@ impl Bars {
     }
 }
 
-/// Does work of unknown length under a spinner or, where there is no terminal, with lines on standard
-/// error that say how long it has taken so far.
-pub fn waiting<R>(label: &str, work: impl FnOnce() -> R) -> R {
-    let spinner = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{prefix:<16} {spinner} {elapsed_precise}") {
-        spinner.set_style(style);
-    }
-    spinner.set_prefix(label.to_owned());
-    spinner.enable_steady_tick(Duration::from_millis(200));
-    let every = Duration::from_secs_f64(REPORT_EVERY);
-    let tell = |elapsed| crate::output::warn(&so_far(label, elapsed));
-    let answer = if spinner.is_hidden() { telling(every, tell, work) } else { work() };
-    spinner.finish_and_clear();
-    answer
+/// Says what work under a spinner is doing.
+pub struct Spinner {
+    bar: ProgressBar,
 }
 
-fn so_far(label: &str, elapsed: Duration) -> String {
-    format!("{label}  {} so far", HumanDuration(elapsed))
+impl Spinner {
+    /// What stands beside the time.
+    pub fn note(&self, note: String) {
+        self.bar.set_message(note);
+    }
+
+    fn line(&self, elapsed: Duration) -> String {
+        let line = format!("{}  {} so far", self.bar.prefix(), HumanDuration(elapsed));
+        let note = self.bar.message();
+        if note.is_empty() { line } else { format!("{line}  {note}") }
+    }
+}
+
+/// Does work of unknown length under a spinner or, where there is no terminal, with lines on standard
+/// error that say how long it has taken so far.
+pub fn waiting<R>(label: &str, work: impl FnOnce(&Spinner) -> R) -> R {
+    let bar = ProgressBar::new_spinner();
+    let template = "{prefix:<16} {spinner} {elapsed_precise}  {msg}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_prefix(label.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let spinner = Spinner { bar };
+    let every = Duration::from_secs_f64(REPORT_EVERY);
+    let tell = |elapsed| crate::output::warn(&spinner.line(elapsed));
+    let work = || work(&spinner);
+    let answer = if spinner.bar.is_hidden() { telling(every, tell, work) } else { work() };
+    spinner.bar.finish_and_clear();
+    answer
 }
 
 /// Does `work`, and calls `tell` with the time that has passed `every` so often until it is done.
@@ -231,6 +272,16 @@ mod tests {
     }
 
     #[test]
+    fn an_evaluation_has_its_episodes_and_the_time_left() {
+        let (mut episodes, began) = (Episodes::default(), Instant::now());
+        let mut line =
+            |ended, seconds| episodes.ended_at(ended, 50, began + Duration::from_secs(seconds));
+        assert_eq!(line(2, 0), "evaluating episodes 2/50");
+        assert_eq!(line(12, 20), "evaluating episodes 12/50  76 seconds left");
+        assert_eq!(line(50, 96), "evaluating episodes 50/50  0 seconds left");
+    }
+
+    #[test]
     fn lines_are_written_now_and_then_where_bars_are_hidden_and_not_where_nobody_speaks() {
         let hidden = || Bars::hidden().bar("score", 100);
         let counter = Counter::on(hidden(), "rows", true);
@@ -251,7 +302,12 @@ mod tests {
         // The work lasts until two lines were told; where none came, it would never end.
         let answer = telling(often, tell, || [(); 2].map(|()| heard.recv().unwrap()));
         assert!(often <= answer[0] && answer[0] < answer[1]);
-        assert_eq!(so_far("plan", Duration::from_secs(20)), "plan  20 seconds so far");
+        let spinner = Spinner { bar: ProgressBar::hidden() };
+        spinner.bar.set_prefix("plan");
+        let seconds = Duration::from_secs(20);
+        assert_eq!(spinner.line(seconds), "plan  20 seconds so far");
+        spinner.note("the graph".into());
+        assert_eq!(spinner.line(seconds), "plan  20 seconds so far  the graph");
         let silent = telling(Duration::from_secs(3_600), |_| panic!("too early"), || 7);
         assert_eq!(silent, 7);
     }

@@ -11,7 +11,7 @@ use isochrone::evaluate::Success;
 use isochrone::run::{self, Conditions, Finished, Observer, RunConfig, Source};
 use isochrone::{Error, Result};
 
-use crate::progress::{Bars, left, solving};
+use crate::progress::{Bars, Episodes, left, solving};
 use crate::signals::Signals;
 
 /// What runs are trained with.
@@ -89,13 +89,25 @@ struct Watch {
     /// When the run began here, and at which step.
     began: (Instant, u64),
     told: Instant,
+    /// The evaluation under way.
+    episodes: Episodes,
 }
 
 impl Watch {
     fn new(label: &str, bar: ProgressBar, steps: u64, workshop: &Workshop<'_>) -> Self {
         let (label, signals, now) = (label.to_owned(), workshop.signals.clone(), Instant::now());
         let report_every = Duration::from_secs_f64(workshop.report_every);
-        Self { label, bar, steps, signals, report_every, began: (now, 0), told: now }
+        let (began, told, episodes) = ((now, 0), now, Episodes::default());
+        Self { label, bar, steps, signals, report_every, began, told, episodes }
+    }
+
+    /// Whether a line is to be written now, because there is no terminal and the last was long ago.
+    fn is_due(&mut self) -> bool {
+        let due = self.bar.is_hidden() && self.told.elapsed() >= self.report_every;
+        if due {
+            self.told = Instant::now();
+        }
+        due
     }
 
     /// How far the teacher is and how long it still takes, in one line.
@@ -123,8 +135,7 @@ impl Watch {
 impl Observer for Watch {
     fn solved(&mut self, solved: usize, goals: usize) {
         if self.bar.is_hidden() {
-            if self.told.elapsed() >= self.report_every && solved < goals {
-                self.told = Instant::now();
+            if solved < goals && self.is_due() {
                 crate::output::warn(&self.solving(solved, goals));
             }
         } else if solved == goals {
@@ -145,8 +156,7 @@ impl Observer for Watch {
     }
 
     fn logged(&mut self, step: u64, names: &[String], values: &[f64]) {
-        if self.bar.is_hidden() && self.told.elapsed() >= self.report_every {
-            self.told = Instant::now();
+        if self.is_due() {
             crate::output::warn(&self.line(step, names, values));
         }
     }
@@ -166,7 +176,16 @@ impl Observer for Watch {
         self.bar.suspend(|| crate::output::warn(note));
     }
 
+    fn evaluating(&mut self, ended: usize, episodes: usize) {
+        let evaluating = self.episodes.ended(ended, episodes);
+        if self.is_due() {
+            crate::output::warn(&format!("{}  {evaluating}", self.label));
+        }
+        self.bar.set_message(evaluating);
+    }
+
     fn evaluated(&mut self, _step: u64, success: &Success) {
+        self.episodes = Episodes::default();
         self.bar.set_message(format!("reached {:.0} %", 100.0 * success.overall.rate));
     }
 

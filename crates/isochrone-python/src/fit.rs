@@ -29,6 +29,7 @@ enum News {
     Logged(u64, Vec<(String, f64)>),
     Resumed(u64),
     Noted(String),
+    Evaluating(usize, usize),
     Evaluated(u64, f64),
 }
 
@@ -69,6 +70,10 @@ impl Observer for Reporter<'_> {
 
     fn noted(&mut self, note: &str) {
         self.tell(News::Noted(note.to_owned()));
+    }
+
+    fn evaluating(&mut self, ended: usize, episodes: usize) {
+        self.tell(News::Evaluating(ended, episodes));
     }
 
     fn evaluated(&mut self, step: u64, success: &Success) {
@@ -222,6 +227,7 @@ fn pass_on(py: Python<'_>, news: &News, tell: &Py<PyAny>) -> PyResult<()> {
         }
         News::Resumed(step) => tell.call1(py, ("resumed", *step)),
         News::Noted(note) => tell.call1(py, ("noted", note.as_str())),
+        News::Evaluating(ended, episodes) => tell.call1(py, ("evaluating", *ended, *episodes)),
         News::Evaluated(step, rate) => tell.call1(py, ("evaluated", *step, *rate)),
     }
     .map(drop)

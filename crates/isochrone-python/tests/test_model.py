@@ -220,6 +220,13 @@ def test_a_bar_is_drawn_when_asked_for(walks, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_a_bar_counts_episodes_while_it_waits_for_them(capsys):
+    settings = {**SMALL, "data.episodes": 4, "evaluation.tasks": 2}
+    isochrone.fit("pinwheel", "cmd1", steps=5, settings=settings, progress=True)
+    drawn = capsys.readouterr().err
+    assert "\rcmd1 episodes [########################] 2/2" in drawn and drawn.endswith("\n")
+
+
 def test_other_threads_run_while_a_model_trains(walks):
     counted, done = [0], threading.Event()
 

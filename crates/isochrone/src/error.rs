@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 /// The result of anything that can fail because of a user's file, config or machine.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Hears how many parts of all some work has done, and gives the signal at which to stop; the work then
+/// ends with [`Error::Interrupted`].
+pub type Tell<'a> = dyn Fn(usize, usize) -> Option<i32> + Sync + 'a;
+
 /// What went wrong, by what the user should fix; each variant has its exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -93,7 +93,7 @@ pub mod run;
 
 pub use data::Dataset;
 pub use engine::Device;
-pub use error::{Error, Result};
+pub use error::{Error, Result, Tell};
 pub use model::Model;
 pub use plan::Graph;
 pub use run::{Fitted, Run, RunConfig};

@@ -11,9 +11,9 @@ use crate::collective::Collective;
 use crate::data::sampler::Sampler;
 use crate::data::{Dataset, Normalization, check_room};
 use crate::engine::{ArenaId, BrokenLoss, Engine, Executor, Hardware, Parameters, Program};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Tell};
 use crate::model::{DataSample, Model};
-use crate::teacher::{Teacher, Tell, Terms};
+use crate::teacher::{Teacher, Terms};
 
 /// How long and in what portions training runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

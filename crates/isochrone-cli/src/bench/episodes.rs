@@ -51,7 +51,8 @@ pub fn measure(threads: &Threads, quick: bool) -> Result<Vec<Acting>> {
         let count = groups * world.together();
         let tasks = world.tasks(0, count, &recorded)?;
         let model = untrained(&POLICY, &recorded, &Threads::default())?;
-        let act = || outcomes(&*world, &tasks, &model, Control::Policy, 0, Paths::Forget);
+        let (control, unheard) = (Control::Policy, &|_, _| None);
+        let act = || outcomes(&*world, &tasks, &model, control, 0, Paths::Forget, unheard);
         let (worked, since) = (cpu_seconds(), Instant::now());
         let outcomes = threads.enter(act)?;
         let (seconds, until) = (since.elapsed().as_secs_f64(), cpu_seconds());

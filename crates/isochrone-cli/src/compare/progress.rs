@@ -9,7 +9,7 @@ use isochrone::evaluate::Success;
 use isochrone::run::Observer;
 use isochrone::run::compare::{Job, Plan, Watch};
 
-use crate::progress::{Bars, Counter, solving};
+use crate::progress::{Bars, Counter, Episodes, solving};
 use crate::signals::Signals;
 use crate::wording::counted;
 
@@ -75,11 +75,16 @@ impl Watch for Progress {
     fn begins(&self, job: &Job) -> Box<dyn Observer> {
         let bar = self.bars.bar(&label(job), job.config.train.steps);
         let (whole, signals) = (self.whole.clone(), self.signals.clone());
-        Box::new(Line { bar, whole, signals, told: 0 })
+        Box::new(Line { bar, whole, signals, told: 0, episodes: Episodes::default() })
     }
 
     fn measures(&self, job: &Job) {
         self.whole.note(format!("measuring {}", label(job)));
+    }
+
+    fn planned(&self, job: &Job, ended: usize, episodes: usize) {
+        let planned = format!("episodes along the planner {ended}/{episodes}");
+        self.whole.note(format!("measuring {}: {planned}", label(job)));
     }
 
     fn measured(&self, _job: &Job) {
@@ -98,6 +103,8 @@ struct Line {
     signals: Signals,
     /// Updates that the whole was told of.
     told: u64,
+    /// The evaluation under way.
+    episodes: Episodes,
 }
 
 impl Line {
@@ -138,7 +145,15 @@ impl Observer for Line {
         self.told = step;
     }
 
+    fn evaluating(&mut self, ended: usize, episodes: usize) {
+        let evaluating = self.episodes.ended(ended, episodes);
+        self.whole.note(format!("{}: {evaluating}", self.bar.prefix()));
+        self.bar.set_message(evaluating);
+    }
+
     fn evaluated(&mut self, _step: u64, success: &Success) {
+        self.episodes = Episodes::default();
+        self.whole.note_ended();
         self.bar.set_message(format!("reached {:.0} %", 100.0 * success.overall.rate));
     }
 

@@ -159,6 +159,7 @@ impl<'a> Clerk<'a> {
         };
         let paths = if count == 1 { Paths::Keep } else { Paths::Forget };
         let tasks = vec![task; count];
-        outcomes(&*recorded.environment, &tasks, self.model(), control, seed, paths)
+        let (world, unheard) = (&*recorded.environment, &|_, _| None);
+        outcomes(world, &tasks, self.model(), control, seed, paths, unheard)
     }
 }

@@ -35,7 +35,6 @@ class _Listener:
     def solved(self, solved: int, goals: int) -> None:
         if self.bar:
             self.bar.update("goals", solved, goals)
-            self.bar.first = self.bar.first if solved < goals else None
 
     def updated(self, step: int, steps: int) -> None:
         if self.bar:
@@ -45,6 +44,10 @@ class _Listener:
 
     def logged(self, step: int, metrics: dict[str, float]) -> None:
         self.metrics.update(metrics)
+
+    def evaluating(self, ended: int, episodes: int) -> None:
+        if self.bar:
+            self.bar.update("episodes", ended, episodes)
 
     def evaluated(self, step: int, rate: float) -> None:
         self.metrics["evaluation/overall_success"] = rate

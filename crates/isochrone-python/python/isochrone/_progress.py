@@ -35,14 +35,15 @@ class Bar:
         self.began = time.monotonic()
         self.drawn = -EVERY
         self.length = 0
-        self.first: int | None = None
+        self.what = ""
+        self.first = 0
         self.extra = ""
 
     def update(self, what: str, done: int, total: int) -> None:
         """Draws how far it is, unless that was done a moment ago."""
         now = time.monotonic()
-        if self.first is None:
-            self.first, self.began = done, now
+        if what != self.what:
+            self.what, self.first, self.began = what, done, now
         if now - self.drawn < EVERY and done < total:
             return
         self.drawn = now
@@ -53,7 +54,7 @@ class Bar:
         share = done / total if total else 1.0
         bar = "#" * int(share * WIDTH)
         text = f"{self.name} {what} [{bar:{WIDTH}}] {done:,}/{total:,}"
-        gained = done - (self.first or 0)
+        gained = done - self.first
         if gained > 0 and seconds > 0:
             rate = gained / seconds
             text += f"  {rate:,.0f}/s  {clock((total - done) / rate)} left"

@@ -84,9 +84,11 @@ mod tests {
         }
         let ball = Ball { radius: 0.25, arrived: 0.05, most_moves: 50 };
         let greedy = Greedy::new(&model, graph.states(), ball).unwrap();
+        let measured =
+            |control| success(&*world, &tasks, &model, control, 1, &|_, _| None).unwrap();
         for control in [Control::Policy, Control::Graph(&graph), Control::Greedy(&greedy)] {
-            let once = success(&*world, &tasks, &model, control, 1).unwrap();
-            assert_eq!(once, success(&*world, &tasks, &model, control, 1).unwrap());
+            let once = measured(control);
+            assert_eq!(once, measured(control));
             assert_eq!(once.overall.tasks, 30);
         }
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Tell};
 use crate::model::Model;
 use crate::plan::{Graph, Greedy, Tree};
-use crate::simulate::{Environment, Outcome, Paths, Task, rollout};
+use crate::simulate::{Environment, Outcome, Paths, Task, rollout_told};
 
 /// Who steers: the model's policy, sent to the goal itself or from waypoint to waypoint.
 #[derive(Clone, Copy)]
@@ -69,7 +69,8 @@ pub struct Success {
     pub mean_steps: Option<f64>,
 }
 
-/// Lets `model` act in all `tasks` under `control` and counts successes.
+/// Lets `model` act in all `tasks` under `control` and counts successes; `tell` hears how many
+/// episodes have ended.
 ///
 /// # Errors
 /// As [`outcomes`].
@@ -79,8 +80,9 @@ pub fn success(
     model: &Model,
     control: Control<'_>,
     seed: u64,
+    tell: &Tell<'_>,
 ) -> Result<Success> {
-    let outcomes = outcomes(environment, tasks, model, control, seed, Paths::Forget)?;
+    let outcomes = outcomes(environment, tasks, model, control, seed, Paths::Forget, tell)?;
     let by_task = by_task(environment.groups(), &outcomes);
     Success::of(tasks, &outcomes).map(|success| Success { by_task, ..success })
 }
@@ -103,10 +105,12 @@ fn mean_steps<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Option<f64> {
     (!steps.is_empty()).then(|| steps.iter().sum::<f64>() / steps.len() as f64)
 }
 
-/// Lets `model` act in all `tasks` under `control`; one outcome for each task.
+/// Lets `model` act in all `tasks` under `control`; one outcome for each task. `tell` hears how many
+/// episodes have ended.
 ///
 /// # Errors
-/// A model without a policy, or of states or actions of another size than the world's.
+/// A model without a policy, or of states or actions of another size than the world's; a signal that
+/// `tell` gives.
 pub fn outcomes(
     environment: &dyn Environment,
     tasks: &[Task],
@@ -114,6 +118,7 @@ pub fn outcomes(
     control: Control<'_>,
     seed: u64,
     paths: Paths,
+    tell: &Tell<'_>,
 ) -> Result<Vec<Outcome>> {
     let shape = model.shape();
     let found = (shape.state_size, shape.action_size);
@@ -127,11 +132,12 @@ pub fn outcomes(
     // Complains here where there is no policy, so that acting below cannot fail.
     model.need_policy()?;
     let guides = Guides::new(tasks, control)?;
-    Ok(rollout(environment, tasks, seed, paths, &|observations, goals, actions| {
+    let policy = |observations: &[f32], goals: &[f32], actions: &mut [f32]| {
         let targets = guides.targets(observations, goals);
         let chosen = model.act(observations, &targets).expect("sizes that were checked");
         actions.copy_from_slice(&chosen);
-    }))
+    };
+    rollout_told(environment, tasks, seed, paths, &policy, tell)
 }
 
 /// What is prepared once for every goal.
@@ -231,7 +237,7 @@ impl Success {
 mod tests {
     use super::*;
     use crate::random::Draws;
-    use crate::simulate::Recording;
+    use crate::simulate::{Recording, rollout};
 
     /// A line of whole numbers; an action moves by its sign.
     struct Line;

@@ -3,12 +3,14 @@
 //! What is logged meanwhile waits for its row, so that every file has the order of a run that
 //! evaluates in turn.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Instant;
 
 use super::config::RunConfig;
 use super::source::Source;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Tell};
 use crate::evaluate::{Control, Success, success};
 use crate::model::Model;
 use crate::simulate::Task;
@@ -22,6 +24,8 @@ pub(super) struct Beside<'scope> {
     pub(super) step: u64,
     thread: ScopedJoinHandle<'scope, Result<Evaluated>>,
     waiting: Vec<Logged>,
+    /// The signal at which it ends before its time; 0 while there is none.
+    signal: Arc<AtomicI32>,
 }
 
 /// An evaluation that has ended.
@@ -41,18 +45,20 @@ impl Evaluated {
     }
 }
 
-/// How often the policy reaches its goals; none without a world or a policy.
+/// How often the policy reaches its goals; none without a world or a policy. `tell` hears how many
+/// episodes have ended.
 pub(super) fn measure(
     config: &RunConfig,
     source: &Source,
     tasks: &[Task],
     model: &Model,
+    tell: &Tell<'_>,
 ) -> Result<Option<Success>> {
     let Some(opened) = source.world.as_ref().filter(|_| model.has_policy()) else {
         return Ok(None);
     };
     let seed = config.evaluation.seed;
-    success(&*opened.environment, tasks, model, Control::Policy, seed).map(Some)
+    success(&*opened.environment, tasks, model, Control::Policy, seed, tell).map(Some)
 }
 
 impl<'scope> Beside<'scope> {
@@ -60,11 +66,21 @@ impl<'scope> Beside<'scope> {
     pub(super) fn begin(
         scope: &'scope Scope<'scope, '_>,
         step: u64,
-        measure: impl FnOnce() -> Result<Option<Success>> + Send + 'scope,
+        measure: impl FnOnce(&Tell<'_>) -> Result<Option<Success>> + Send + 'scope,
     ) -> Result<Self> {
         let pool = own_pool(rayon::current_num_threads())?;
+        let signal = Arc::new(AtomicI32::new(0));
+        let asked = signal.clone();
+        let measure = move || {
+            measure(&|_, _| Some(asked.load(Ordering::Relaxed)).filter(|&signal| signal != 0))
+        };
         let thread = scope.spawn(move || pool.install(|| Evaluated::by(measure)));
-        Ok(Self { step, thread, waiting: Vec::new() })
+        Ok(Self { step, thread, waiting: Vec::new(), signal })
+    }
+
+    /// Ends it soon, without a result.
+    pub(super) fn abandon(self, signal: i32) {
+        self.signal.store(signal, Ordering::Relaxed);
     }
 
     /// Keeps a row of metrics until the evaluation has ended.

@@ -51,7 +51,7 @@ pub(super) struct Journal {
 impl Journal {
     /// Opens or creates the files in `folder`. With `resume`, rows of later steps are removed, and
     /// every row that was due up to that step must be there; only the evaluation of that step may
-    /// still have been under way, unless the run was complete.
+    /// still have been under way, unless the run `is_complete`.
     ///
     /// # Errors
     /// A table that is damaged or of other columns, a lost row, disk I/O that fails.
@@ -60,6 +60,7 @@ impl Journal {
         names: MetricNames,
         settings: &TrainConfig,
         resume: Option<u64>,
+        is_complete: bool,
     ) -> Result<Self> {
         let open = |name: &str, columns: Vec<String>, due: Option<(Due, u64)>| {
             let resumed = resume.map(|step| Resumed { step, due });
@@ -68,7 +69,7 @@ impl Journal {
         };
         let [logged, evaluated] = due(settings);
         let step = resume.unwrap_or(0);
-        let measured = if step == settings.steps { step } else { step.saturating_sub(1) };
+        let measured = if is_complete { step } else { step.saturating_sub(1) };
         let metrics = open(METRICS, names.metrics, Some((logged, step)))?;
         let evaluation =
             names.evaluation.map(|columns| open(EVALUATION, columns, Some((evaluated, measured))));
@@ -177,7 +178,7 @@ mod tests {
                 metrics: vec!["training/loss".into()],
                 evaluation: Some(vec!["evaluation/success".into()]),
             };
-            Journal::open(folder.path(), names, &settings, resume).unwrap()
+            Journal::open(folder.path(), names, &settings, resume, false).unwrap()
         };
         let fill = |journal: &mut Journal, steps: std::ops::RangeInclusive<u64>| {
             let [logged, evaluated] = due(&settings);

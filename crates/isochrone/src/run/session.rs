@@ -43,6 +43,8 @@ pub trait Observer: Send {
     fn resumed(&mut self, _step: u64) {}
     /// Something that a user should know.
     fn noted(&mut self, _note: &str) {}
+    /// So many of all episodes of an evaluation have ended, where training waits for it.
+    fn evaluating(&mut self, _ended: usize, _episodes: usize) {}
     /// An evaluation is done.
     fn evaluated(&mut self, _step: u64, _success: &Success) {}
     /// A signal that asks to stop.
@@ -156,7 +158,8 @@ pub(super) fn train_in_memory(
         }
         let model = trainer.model()?;
         TypicalPairs::of(&source.dataset, config.seed)?.check(&model, steps)?;
-        let success = measure(config, source, &tasks(config, source)?, &model)?;
+        let tell = telling(observer, |observer, ended, of| observer.evaluating(ended, of));
+        let success = measure(config, source, &tasks(config, source)?, &model, &tell)?;
         Ok(Finished { model, success })
     })
 }
@@ -170,14 +173,10 @@ fn begin<'d>(
     observer: &mut dyn Observer,
 ) -> Result<Trainer<'d>> {
     let (seed, discount) = (config.seed, source.discount(config));
-    let watching = Mutex::new(&mut *observer);
-    let tell = |solved: usize, goals: usize| {
-        let mut observer = watching.lock().unwrap_or_else(PoisonError::into_inner);
-        observer.solved(solved, goals);
-        observer.signal()
-    };
+    let tell = telling(observer, |observer, solved, goals| observer.solved(solved, goals));
     let (algorithm, settings, hardware) = (&config.algorithm, &config.train, hardware.clone());
     let trainer = Trainer::telling(algorithm, settings, data, discount, seed, hardware, &tell)?;
+    drop(tell);
     trainer.notes().iter().for_each(|note| observer.noted(note));
     let wants_policy = |algorithm: &mut algorithms::Config| {
         algorithm.extraction_mut().is_some_and(|extraction| *extraction != Extraction::None)
@@ -186,6 +185,19 @@ fn begin<'d>(
         observer.noted("the data have no actions: the distance is learned, without a policy");
     }
     Ok(trainer)
+}
+
+/// Tells `observer` from any thread how far some work is, and passes on its signal.
+fn telling<'o>(
+    observer: &'o mut dyn Observer,
+    tell: fn(&mut dyn Observer, usize, usize),
+) -> impl Fn(usize, usize) -> Option<i32> + Sync + 'o {
+    let observer = Mutex::new(observer);
+    move |done, of| {
+        let mut observer = observer.lock().unwrap_or_else(PoisonError::into_inner);
+        tell(&mut **observer, done, of);
+        observer.signal()
+    }
 }
 
 /// Takes over what the run builds on; the updates of the run whose distance it was.
@@ -285,11 +297,12 @@ impl Session<'_> {
         let step = self.trainer.step();
         let resume = (step > 0).then_some(step);
         let evaluated = !self.tasks.is_empty() && self.trainer.model()?.has_policy();
+        let is_complete = self.folder.join(MODEL).exists();
         let names = MetricNames {
             metrics: self.trainer.metrics(),
             evaluation: evaluated.then(|| evaluation_columns(self.source.groups())),
         };
-        Journal::open(self.folder, names, &self.config.train, resume)
+        Journal::open(self.folder, names, &self.config.train, resume, is_complete)
     }
 
     fn run(&mut self, observer: &mut dyn Observer) -> Result<Finished> {
@@ -313,6 +326,7 @@ impl Session<'_> {
         let saved = Due { every: settings.save_every, last: settings.steps };
         let mut since = (Instant::now(), self.trainer.step());
         let mut seconds = f64::NAN;
+        let mut saved_at = None;
         let mut beside: Option<Beside<'scope>> = None;
         if let Some(journal) = journal.as_deref_mut() {
             self.catch_up(journal, observer)?;
@@ -331,6 +345,7 @@ impl Session<'_> {
                 }
             }
             let due = evaluated.at(step);
+            let mut unfinished = None;
             if let Some(journal) = journal.as_deref_mut() {
                 if let Some(ended) = beside.take_if(|beside| due || beside.has_ended()) {
                     seconds = self.settle(ended, journal, observer)?;
@@ -338,11 +353,23 @@ impl Session<'_> {
                 if due && self.beside && !last {
                     beside = Some(self.evaluate_beside(scope, journal)?);
                 } else if due {
-                    seconds = self.evaluate(journal, observer)?;
+                    match self.evaluate(journal, observer) {
+                        // Made again when the run is resumed.
+                        Err(Error::Interrupted(signal)) => unfinished = Some(signal),
+                        taken => seconds = taken?,
+                    }
                 }
             }
             observer.updated(step, settings.steps);
-            let signal = self.trainer.stops(observer.signal());
+            let signal = self.trainer.stops(observer.signal().or(unfinished));
+            let is_saved = |beside: &mut Beside<'_>| Some(beside.step) == saved_at;
+            if let Some(signal) = signal
+                && let Some(beside) = beside.take_if(is_saved)
+            {
+                // The run is resumed from there; the updates since took no longer than a wait would.
+                beside.abandon(signal);
+                return Err(Error::Interrupted(signal));
+            }
             let saves = saved.at(step) || signal.is_some();
             if let Some(journal) = journal.as_deref_mut().filter(|_| saves) {
                 // A checkpoint needs the rows before it; that of its own step can be made again.
@@ -354,8 +381,9 @@ impl Session<'_> {
                 journal.timed(step, [rate, std::mem::replace(&mut seconds, f64::NAN)])?;
                 since = (Instant::now(), step);
                 self.save_there(journal, observer)?;
+                saved_at = Some(step);
             }
-            if let Some(signal) = signal.filter(|_| !last) {
+            if let Some(signal) = signal.filter(|_| !last || unfinished.is_some()) {
                 return Err(Error::Interrupted(signal));
             }
         }
@@ -426,6 +454,30 @@ mod tests {
         execute_beside(config, &source, folder, &conditions, hardware, &mut Silent, how).unwrap();
     }
 
+    /// Asks to stop in its nth evaluation.
+    struct StopsIn(usize);
+
+    impl Observer for StopsIn {
+        fn evaluating(&mut self, ended: usize, of: usize) {
+            self.0 -= usize::from(ended == of);
+        }
+        fn signal(&self) -> Option<i32> {
+            (self.0 == 0).then_some(15)
+        }
+    }
+
+    /// Asks to stop after so many updates.
+    struct StopsAt(u64);
+
+    impl Observer for StopsAt {
+        fn updated(&mut self, step: u64, _: u64) {
+            self.0 *= u64::from(step < self.0);
+        }
+        fn signal(&self) -> Option<i32> {
+            (self.0 == 0).then_some(15)
+        }
+    }
+
     fn left(folder: &Path) -> Vec<Vec<u8>> {
         FILES.map(|name| std::fs::read(folder.join(name)).unwrap()).into()
     }
@@ -441,6 +493,71 @@ mod tests {
             });
             assert!(turn == beside, "saved every {save_every}");
         }
+    }
+
+    #[test]
+    fn a_run_stopped_in_an_evaluation_saves_its_step_and_makes_the_evaluation_again() {
+        let config = config(12);
+        let whole = tempfile::tempdir().unwrap();
+        executed(&config, whole.path(), false);
+        for evaluation in 1..=3 {
+            let folder = tempfile::tempdir().unwrap();
+            let folder = folder.path();
+            let source = open_source(&config.data).unwrap();
+            let mut stops = StopsIn(evaluation);
+            let go = |observer: &mut dyn Observer| {
+                let conditions = Conditions::default();
+                execute(&config, &source, folder, &conditions, Threads::default(), observer)
+            };
+            let stopped = go(&mut stops).err().unwrap();
+            assert!(matches!(stopped, Error::Interrupted(15)));
+            let step = 4 * evaluation as u64;
+            assert_eq!(folder::newest_step(&folder.join(CHECKPOINTS)), step);
+            assert!(!folder.join(MODEL).exists());
+            // Whoever asks the stopped run sees the evaluations before.
+            let before = crate::run::over_training(&config, folder).unwrap();
+            assert_eq!(before.map_or(0, |before| before.evaluations), evaluation - 1);
+            // Stopped in the same evaluation once more, then not.
+            assert!(go(&mut StopsIn(1)).is_err());
+            go(&mut Silent).unwrap();
+            assert!(left(folder) == left(whole.path()), "evaluation {evaluation}");
+        }
+    }
+
+    #[test]
+    fn a_signal_ends_an_evaluation_beside_training() {
+        std::thread::scope(|scope| {
+            let wait = |tell: &crate::Tell<'_>| loop {
+                if let Some(signal) = tell(0, 1) {
+                    return Err(Error::Interrupted(signal));
+                }
+                std::thread::yield_now();
+            };
+            // Without the signal it would never end.
+            Beside::begin(scope, 4, wait).unwrap().abandon(2);
+        });
+        let config = config(4);
+        let whole = tempfile::tempdir().unwrap();
+        executed(&config, whole.path(), false);
+        let folder = tempfile::tempdir().unwrap();
+        let source = open_source(&config.data).unwrap();
+        let begin = |observer: &mut dyn Observer| {
+            let (conditions, hardware) =
+                (Conditions::default(), Hardware::from(Threads::default()));
+            execute_beside(
+                &config,
+                &source,
+                folder.path(),
+                &conditions,
+                hardware,
+                observer,
+                Some(true),
+            )
+        };
+        // Whether the evaluation of step 8 has ended by then or not.
+        assert!(begin(&mut StopsAt(9)).is_err());
+        begin(&mut Silent).unwrap();
+        assert!(left(folder.path()) == left(whole.path()));
     }
 
     #[test]

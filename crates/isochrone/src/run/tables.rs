@@ -26,8 +26,9 @@ pub fn over_training(config: &RunConfig, folder: &Path) -> Result<Option<OverTra
     Ok(OverTraining::of(&rates))
 }
 
-/// Refuses the table of evaluations with rows at `steps` if it lost one: every row that was due up to
-/// the newest checkpoint, up to the last row and, with a model, up to the end must be there.
+/// Refuses the table of evaluations with rows at `steps` if it lost one: every row that was due before
+/// the newest checkpoint, up to the last row and, with a model, up to the end must be there. That of
+/// the checkpoint itself may have been under way when the run was stopped.
 pub(super) fn check_evaluations(config: &RunConfig, folder: &Path, steps: &[f64]) -> Result<()> {
     let mut algorithm = config.algorithm.clone();
     if algorithm.extraction_mut().is_some_and(|extraction| *extraction == Extraction::None) {
@@ -36,7 +37,7 @@ pub(super) fn check_evaluations(config: &RunConfig, folder: &Path, steps: &[f64]
     }
     let [_, due] = due(&config.train);
     let complete = if folder.join(MODEL).exists() { config.train.steps } else { 0 };
-    let reached = newest_step(&folder.join(CHECKPOINTS)).max(complete);
+    let reached = newest_step(&folder.join(CHECKPOINTS)).saturating_sub(1).max(complete);
     let until = steps.last().map_or(reached, |&last| reached.max(last as u64));
     match due.first_missing(until, steps.iter().map(|&step| step as u64)) {
         Some(step) => Err(ledger::lost_row(step).in_file(&folder.join(EVALUATION))),

@@ -27,5 +27,5 @@ pub use pinwheel::Pinwheel;
 pub use pointmaze::PointMaze;
 pub use referee::Referee;
 pub use roads::Roads;
-pub use rollout::{Controller, Outcome, Paths, rollout};
+pub use rollout::{Controller, Outcome, Paths, rollout, rollout_told};
 pub use world::World;

@@ -1,8 +1,11 @@
 //! Episodes of a policy in a world.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rayon::prelude::*;
 
 use super::environment::{Environment, Task};
+use crate::error::{Error, Result, Tell};
 use crate::random::{Purpose, Stream};
 
 /// How one episode ended.
@@ -45,11 +48,32 @@ pub fn rollout(
     paths: Paths,
     policy: &Controller<'_>,
 ) -> Vec<Outcome> {
+    let told = rollout_told(environment, tasks, seed, paths, policy, &|_, _| None);
+    told.expect("nobody asks to stop")
+}
+
+/// As [`rollout`]; `tell` hears how many episodes have ended whenever a group has.
+///
+/// # Errors
+/// A signal that `tell` gives: groups under way are finished, no other begins.
+pub fn rollout_told(
+    environment: &dyn Environment,
+    tasks: &[Task],
+    seed: u64,
+    paths: Paths,
+    policy: &Controller<'_>,
+    tell: &Tell<'_>,
+) -> Result<Vec<Outcome>> {
     let size = environment.together().max(1);
+    let ended = AtomicUsize::new(0);
+    let act = |(at, own): (usize, &[Task])| {
+        let outcomes = group(environment, own, at * size, seed, paths, policy);
+        let ended = own.len() + ended.fetch_add(own.len(), Ordering::Relaxed);
+        tell(ended, tasks.len()).map_or(Ok(outcomes), |signal| Err(Error::Interrupted(signal)))
+    };
     let groups = tasks.par_chunks(size).enumerate().with_max_len(1);
-    groups
-        .flat_map_iter(|(at, tasks)| group(environment, tasks, at * size, seed, paths, policy))
-        .collect()
+    let outcomes = groups.map(act).collect::<Result<Vec<_>>>()?;
+    Ok(outcomes.into_iter().flatten().collect())
 }
 
 /// The episodes of `tasks`, the first of which is number `first`.

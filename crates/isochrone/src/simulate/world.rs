@@ -155,7 +155,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::simulate::{Paths, rollout};
+    use crate::error::Error;
+    use crate::simulate::{Paths, rollout, rollout_told};
 
     fn toward(states: &[f32], goals: &[f32], actions: &mut [f32]) {
         for (action, (goal, state)) in actions.iter_mut().zip(goals.iter().zip(states)) {
@@ -231,5 +232,33 @@ mod tests {
         let steps: usize = outcomes.iter().map(|outcome| outcome.steps as usize).sum();
         assert_eq!(asked.into_inner(), steps);
         assert!(steps < 40 * 150);
+    }
+
+    #[test]
+    fn episodes_are_told_as_they_end_and_end_at_a_signal() {
+        let world = World::Pinwheel.open();
+        let data = world.generate(0).unwrap().dataset;
+        let groups = 4;
+        let count = groups * world.together();
+        let tasks = world.tasks(0, count, &data).unwrap();
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let told = |last: usize| {
+            let heard = std::sync::Mutex::new(Vec::new());
+            let tell = |ended, of| {
+                heard.lock().unwrap().push((ended, of));
+                (ended >= last * world.together()).then_some(15)
+            };
+            let act = || rollout_told(&*world, &tasks, 0, Paths::Forget, &toward, &tell);
+            (alone.install(act), heard.into_inner().unwrap())
+        };
+        let (all, heard) = told(groups + 1);
+        assert_eq!(all.unwrap(), rollout(&*world, &tasks, 0, Paths::Forget, &toward));
+        let each = |groups: usize| -> Vec<(usize, usize)> {
+            (1..=groups).map(|ended| (ended * world.together(), count)).collect()
+        };
+        assert_eq!(heard, each(groups));
+        let (stopped, heard) = told(2);
+        assert!(matches!(stopped, Err(Error::Interrupted(15))));
+        assert_eq!(heard, each(2));
     }
 }

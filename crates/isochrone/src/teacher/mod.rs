@@ -26,7 +26,7 @@ use self::process::Counted;
 use self::solve::{Rule, distances};
 use crate::collective::Collective;
 use crate::data::{Dataset, Lessons, check_room};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Tell};
 use crate::random::{Purpose, Stream};
 
 /// Ways are compared with the length that this share of all ways has at most.
@@ -135,9 +135,6 @@ impl Settings {
         Ok(())
     }
 }
-
-/// Hears how many goals of all are solved, and gives the signal at which to stop.
-pub type Tell<'a> = dyn Fn(usize, usize) -> Option<i32> + Sync + 'a;
 
 /// What else decides the distances.
 #[derive(Debug, Clone, Copy)]

@@ -11,7 +11,7 @@ use super::results::Divergence;
 use super::{Job, Plan};
 use crate::checkpoint::write_whole;
 use crate::engine::{Companions, Hardware, Threads};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Tell};
 use crate::evaluate::{ASKED, Accuracy, Control, ExactSteps, accuracy, success, supported_steps};
 use crate::ledger::{self, Ledger};
 use crate::run::beside::own_pool;
@@ -29,6 +29,8 @@ pub trait Watch: Sync {
     fn begins(&self, job: &Job) -> Box<dyn Observer>;
     /// What a complete run learned is measured now, if it was not before.
     fn measures(&self, _job: &Job) {}
+    /// So many of all its episodes along the planner have ended.
+    fn planned(&self, _job: &Job, _ended: usize, _episodes: usize) {}
     /// It is measured, or could not be.
     fn measured(&self, _job: &Job) {}
     /// A signal that asks to stop.
@@ -115,7 +117,7 @@ impl Plan {
                 let complete = bundle.iter().filter(|&&at| self.jobs[at].is_complete());
                 each(&complete.copied().collect::<Vec<_>>(), &|at| {
                     watch.measures(&self.jobs[at]);
-                    let measured = self.measure(&self.jobs[at]);
+                    let measured = self.measure(&self.jobs[at], watch);
                     watch.measured(&self.jobs[at]);
                     measured
                 });
@@ -199,10 +201,14 @@ impl Plan {
     }
 
     /// Measures what a complete run learned, besides its own evaluations.
-    fn measure(&self, job: &Job) -> Result<()> {
+    fn measure(&self, job: &Job, watch: &dyn Watch) -> Result<()> {
         let Some(source) = self.source(&job.config) else { return Ok(()) };
         if self.planner {
-            measure_planner(&job.config, source, &job.folder)?;
+            let tell = |ended, of| {
+                watch.planned(job, ended, of);
+                watch.signal()
+            };
+            measure_planner(&job.config, source, &job.folder, &tell)?;
         }
         self.measure_accuracy(&job.config, source, &job.folder)
     }
@@ -252,7 +258,12 @@ impl Plan {
 /// Measures once how the final model of a run does along the graph planner's waypoints.
 ///
 /// A model from which no graph can be built gets an empty row.
-fn measure_planner(config: &RunConfig, source: &Source, folder: &Path) -> Result<()> {
+fn measure_planner(
+    config: &RunConfig,
+    source: &Source,
+    folder: &Path,
+    tell: &Tell<'_>,
+) -> Result<()> {
     let path = folder.join(PLANNER);
     if path.exists() && !ledger::read(&path)?.rows.is_empty() {
         return Ok(());
@@ -263,7 +274,7 @@ fn measure_planner(config: &RunConfig, source: &Source, folder: &Path) -> Result
         let graph = config.graph(&model, &source.dataset)?;
         let control = Control::Graph(&graph);
         let tasks = tasks(config, source)?;
-        success(&*opened.environment, &tasks, &model, control, config.evaluation.seed)
+        success(&*opened.environment, &tasks, &model, control, config.evaluation.seed, tell)
     };
     let groups = source.groups();
     let columns = evaluation_columns(groups);
@@ -296,15 +307,15 @@ impl Divergence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::UNHEARD;
     use crate::run::compare::{Choice, Request, Sheet};
+    use crate::run::{Silent, UNHEARD};
 
-    fn plan_of(worlds: &[&str], algorithms: &[&str], one_recording: bool, out: &Path) -> Plan {
+    fn request(worlds: &[&str], algorithms: &[&str], one_recording: bool) -> Request {
         let sheet = format!(
             "title = ''\nworlds = []\nalgorithms = []\nseeds = 2\none_recording = {one_recording}"
         );
         let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
-        let request = Request {
+        Request {
             worlds: words(worlds),
             algorithms: words(algorithms),
             extraction: Choice::Default,
@@ -312,8 +323,11 @@ mod tests {
             overrides: words(&["data.episodes=20"]),
             planner: false,
             sheet: Some(Sheet::parse(&sheet).unwrap()),
-        };
-        Plan::new(&request, out, UNHEARD).unwrap()
+        }
+    }
+
+    fn plan_of(worlds: &[&str], algorithms: &[&str], one_recording: bool, out: &Path) -> Plan {
+        Plan::new(&request(worlds, algorithms, one_recording), out, UNHEARD).unwrap()
     }
 
     fn plan(one_recording: bool, out: &Path) -> Plan {
@@ -407,6 +421,48 @@ mod tests {
         assert_eq!((stopped.len(), seen.together.len(), seen.training.len()), (4, 4, 0));
         let one = |learners: &Vec<PathBuf>| learners.iter().all(|other| *other == learners[0]);
         assert!(seen.together.iter().all(one), "{seen:?}");
+    }
+
+    /// Stops once episodes along the planner are told of, if it is to.
+    struct Planning {
+        stops: bool,
+        told: AtomicUsize,
+    }
+
+    impl Watch for Planning {
+        fn begins(&self, _: &Job) -> Box<dyn Observer> {
+            Box::new(Silent)
+        }
+        fn planned(&self, _: &Job, ended: usize, episodes: usize) {
+            assert!(ended <= episodes && episodes == 3);
+            self.told.fetch_add(1, Ordering::Relaxed);
+        }
+        fn signal(&self) -> Option<i32> {
+            (self.stops && self.told.load(Ordering::Relaxed) > 0).then_some(2)
+        }
+    }
+
+    #[test]
+    fn a_signal_ends_what_is_measured_along_the_planner_and_it_is_measured_later() {
+        let out = tempfile::tempdir().unwrap();
+        let mut request = request(&["pinwheel"], &["cmd1"], true);
+        request.planner = true;
+        let small = ["train.steps=2", "train.batch_size=8", "evaluation.tasks=3"];
+        request.overrides.extend(small.map(str::to_owned));
+        let plan = Plan::new(&request, out.path(), UNHEARD).unwrap();
+        let (conditions, hardware) = (Conditions::new(None, 1), Hardware::default());
+        let rows = || {
+            let rows =
+                |job: &Job| ledger::read(&job.folder.join(PLANNER)).map_or(0, |it| it.rows.len());
+            plan.jobs.iter().map(rows).collect::<Vec<_>>()
+        };
+        let watch = Planning { stops: true, told: AtomicUsize::new(0) };
+        let stopped = plan.execute(&conditions, &hardware, &watch);
+        assert!(matches!(stopped[..], [Failure { error: Error::Interrupted(2), .. }]));
+        assert_eq!(rows(), [0, 0]);
+        let watch = Planning { stops: false, ..watch };
+        assert!(plan.execute(&conditions, &hardware, &watch).is_empty());
+        assert_eq!(rows(), [1, 1]);
     }
 
     #[test]

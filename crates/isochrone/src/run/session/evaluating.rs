@@ -2,8 +2,8 @@
 
 use std::thread::Scope;
 
-use super::{Observer, Session};
-use crate::error::Result;
+use super::{Observer, Session, telling};
+use crate::error::{Result, Tell};
 use crate::model::Model;
 #[cfg(feature = "pictures")]
 use crate::report::pictures;
@@ -15,6 +15,7 @@ use crate::run::tables::evaluation_row;
 
 impl Session<'_> {
     /// Evaluates the model that the run resumes from, if it was stopped before its evaluation ended.
+    /// A signal that ends the evaluation is an error, here and below.
     pub(super) fn catch_up(
         &mut self,
         journal: &mut Journal,
@@ -35,7 +36,10 @@ impl Session<'_> {
         observer: &mut dyn Observer,
     ) -> Result<f64> {
         let model = self.pictured(journal)?;
-        let found = Evaluated::by(|| measure(self.config, self.source, &self.tasks, &model))?;
+        let tell = telling(observer, |observer, ended, of| observer.evaluating(ended, of));
+        let measure = || measure(self.config, self.source, &self.tasks, &model, &tell);
+        let found = Evaluated::by(measure)?;
+        drop(tell);
         self.record(self.trainer.step(), found, journal, observer)
     }
 
@@ -50,7 +54,7 @@ impl Session<'_> {
     {
         let model = self.pictured(journal)?;
         let (config, source, tasks) = (self.config, self.source, self.tasks.clone());
-        let found = move || measure(config, source, &tasks, &model);
+        let found = move |tell: &Tell<'_>| measure(config, source, &tasks, &model, tell);
         Beside::begin(scope, self.trainer.step(), found)
     }
 
