@@ -111,6 +111,7 @@ fn execute_beside(
         typical: TypicalPairs::of(&source.dataset, config.seed)?,
         trainer,
         success: None,
+        saved: None,
         keeps,
         beside: false,
     };
@@ -233,6 +234,8 @@ struct Session<'a> {
     typical: TypicalPairs,
     trainer: Trainer<'a>,
     success: Option<Success>,
+    /// The step of the newest checkpoint that was saved here.
+    saved: Option<u64>,
     /// Whether this process reads and writes the folder.
     keeps: bool,
     /// Whether training goes on while the policy is evaluated: a GPU leaves the cores idle.
@@ -326,7 +329,6 @@ impl Session<'_> {
         let saved = Due { every: settings.save_every, last: settings.steps };
         let mut since = (Instant::now(), self.trainer.step());
         let mut seconds = f64::NAN;
-        let mut saved_at = None;
         let mut beside: Option<Beside<'scope>> = None;
         if let Some(journal) = journal.as_deref_mut() {
             self.catch_up(journal, observer)?;
@@ -362,18 +364,10 @@ impl Session<'_> {
             }
             observer.updated(step, settings.steps);
             let signal = self.trainer.stops(observer.signal().or(unfinished));
-            let is_saved = |beside: &mut Beside<'_>| Some(beside.step) == saved_at;
-            if let Some(signal) = signal
-                && let Some(beside) = beside.take_if(is_saved)
-            {
-                // The run is resumed from there; the updates since took no longer than a wait would.
-                beside.abandon(signal);
-                return Err(Error::Interrupted(signal));
-            }
             let saves = saved.at(step) || signal.is_some();
             if let Some(journal) = journal.as_deref_mut().filter(|_| saves) {
                 // A checkpoint needs the rows before it; that of its own step can be made again.
-                let needed = |beside: &mut Beside<'_>| beside.step < step || signal.is_some();
+                let needed = |beside: &mut Beside<'_>| beside.step < step;
                 if let Some(ended) = beside.take_if(needed) {
                     seconds = self.settle(ended, journal, observer)?;
                 }
@@ -381,9 +375,10 @@ impl Session<'_> {
                 journal.timed(step, [rate, std::mem::replace(&mut seconds, f64::NAN)])?;
                 since = (Instant::now(), step);
                 self.save_there(journal, observer)?;
-                saved_at = Some(step);
+                self.saved = Some(step);
             }
             if let Some(signal) = signal.filter(|_| !last || unfinished.is_some()) {
+                beside.into_iter().for_each(|beside| beside.abandon(signal));
                 return Err(Error::Interrupted(signal));
             }
         }
@@ -536,28 +531,21 @@ mod tests {
             // Without the signal it would never end.
             Beside::begin(scope, 4, wait).unwrap().abandon(2);
         });
-        let config = config(4);
-        let whole = tempfile::tempdir().unwrap();
-        executed(&config, whole.path(), false);
-        let folder = tempfile::tempdir().unwrap();
-        let source = open_source(&config.data).unwrap();
-        let begin = |observer: &mut dyn Observer| {
-            let (conditions, hardware) =
-                (Conditions::default(), Hardware::from(Threads::default()));
-            execute_beside(
-                &config,
-                &source,
-                folder.path(),
-                &conditions,
-                hardware,
-                observer,
-                Some(true),
-            )
-        };
-        // Whether the evaluation of step 8 has ended by then or not.
-        assert!(begin(&mut StopsAt(9)).is_err());
-        begin(&mut Silent).unwrap();
-        assert!(left(folder.path()) == left(whole.path()));
+        for (save_every, stop) in [(4, 8), (4, 9), (4, 11), (12, 8), (12, 9)] {
+            let config = config(save_every);
+            let [whole, folder] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+            executed(&config, whole.path(), false);
+            let source = open_source(&config.data).unwrap();
+            let go = |observer: &mut dyn Observer| {
+                let (conditions, hardware) = (Conditions::default(), Threads::default().into());
+                let (folder, how) = (folder.path(), Some(true));
+                execute_beside(&config, &source, folder, &conditions, hardware, observer, how)
+            };
+            // Whether the evaluation of step 8 has ended by then or not.
+            assert!(matches!(go(&mut StopsAt(stop)).err(), Some(Error::Interrupted(15))));
+            go(&mut Silent).unwrap();
+            assert!(left(folder.path()) == left(whole.path()), "{save_every} {stop}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! How often a run's policy reaches its goals, measured in turn with its updates or beside them.
 
 use std::thread::Scope;
+use std::time::Duration;
 
 use super::{Observer, Session, telling};
-use crate::error::{Result, Tell};
+use crate::error::{Error, Result, Tell};
 use crate::model::Model;
 #[cfg(feature = "pictures")]
 use crate::report::pictures;
@@ -12,6 +13,9 @@ use crate::run::journal::{Journal, due};
 #[cfg(feature = "pictures")]
 use crate::run::plane::Plane;
 use crate::run::tables::evaluation_row;
+
+/// Between two looks at an evaluation that is waited for.
+const PAUSE: Duration = Duration::from_millis(5);
 
 impl Session<'_> {
     /// Evaluates the model that the run resumes from, if it was stopped before its evaluation ended.
@@ -58,7 +62,9 @@ impl Session<'_> {
         Beside::begin(scope, self.trainer.step(), found)
     }
 
-    /// Waits for an evaluation, and writes its row and those that waited for it.
+    /// Waits for an evaluation, and writes its row and those that waited for it. A signal ends it if
+    /// the model that it evaluates is saved: the run is then resumed from there, and the updates since
+    /// are made again.
     pub(super) fn settle(
         &mut self,
         beside: Beside<'_>,
@@ -66,6 +72,13 @@ impl Session<'_> {
         observer: &mut dyn Observer,
     ) -> Result<f64> {
         let step = beside.step;
+        while self.saved == Some(step) && !beside.has_ended() {
+            if let Some(signal) = observer.signal() {
+                beside.abandon(signal);
+                return Err(Error::Interrupted(signal));
+            }
+            std::thread::sleep(PAUSE);
+        }
         let (found, waiting) = beside.end()?;
         let seconds = self.record(step, found, journal, observer)?;
         waiting.iter().try_for_each(|(step, row)| journal.logged(*step, row))?;

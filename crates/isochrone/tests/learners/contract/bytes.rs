@@ -48,8 +48,11 @@ impl Stops {
 }
 
 impl Observer for Stops {
+    // A run that was begun again has received no signal yet.
     fn solved(&mut self, _: usize, _: usize) {
-        // A run that was begun again has received no signal yet.
+        self.step = u64::MAX;
+    }
+    fn resumed(&mut self, _: u64) {
         self.step = u64::MAX;
     }
     fn updated(&mut self, step: u64, steps: u64) {
