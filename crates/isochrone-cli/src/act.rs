@@ -22,9 +22,9 @@ use crate::output::say;
 /// with a line is its answer, {"error": …}, and the loop goes on until the input ends.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  isochrone act runs/demo/cmd2 --observation 0.2,0.1 --goal 0.31,0.69
-  echo '{\"observation\": [0.2, 0.1], \"goal\": [0.31, 0.69]}' | isochrone act runs/demo/cmd2
-  isochrone act runs/demo/cmd2 --serve stdin < questions.jsonl > answers.jsonl")]
+  isochrone act runs/demo/atlas --observation 0.2,0.1 --goal 0.31,0.69
+  echo '{\"observation\": [0.2, 0.1], \"goal\": [0.31, 0.69]}' | isochrone act runs/demo/atlas
+  isochrone act runs/demo/atlas --serve stdin < questions.jsonl > answers.jsonl")]
 pub struct Act {
     /// A run's folder, or a model file
     run: PathBuf,
@@ -36,7 +36,7 @@ pub struct Act {
     #[arg(long, value_name = "X,Y,…", allow_hyphen_values = true, value_delimiter = ',')]
     #[arg(requires = "observation")]
     goal: Vec<f32>,
-    /// Answer line after line
+    /// Answer one request per line until the input ends
     #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "observation")]
     serve: Option<Serve>,
 }

@@ -20,7 +20,7 @@ use crate::wording;
 /// Violations are counted and reported; they do not change the exit code.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  isochrone audit runs/demo/cmd2
+  isochrone audit runs/demo/atlas
   isochrone audit model.safetensors --data my-logs.npz --triples 100000")]
 pub struct Audit {
     /// A run's folder, or a model.safetensors

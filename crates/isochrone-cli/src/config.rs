@@ -7,8 +7,8 @@ use crate::train::{Asked, learners};
 
 /// Print every key of a config with its meaning
 ///
-/// With a SOURCE, the values are those that `isochrone train SOURCE` begins from: what was tuned to the
-/// world and the learner, where somebody did. Without one they are the learner's defaults.
+/// With a SOURCE, the values are those that `isochrone train SOURCE` begins from, including the preset
+/// tuned for that world and learner, if there is one. Without a SOURCE they are the learner's defaults.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   isochrone config pinwheel --algorithm cmd2 > my.toml

@@ -17,7 +17,7 @@ use crate::output::{check_target, say, say_json};
 use crate::progress::waiting;
 use crate::wording::{counted, grouped};
 
-/// Inspect and convert files of trajectories, and record worlds
+/// Inspect and convert files of trajectories, and collect datasets in built-in worlds
 #[derive(clap::Args)]
 pub struct Data {
     #[command(subcommand)]

@@ -26,7 +26,7 @@ use crate::{seeds, wording};
 /// For a folder with several seeds (`RUN/seed-0`, `RUN/seed-1`, …) it prints means over them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  isochrone evaluate runs/demo/cmd2
+  isochrone evaluate runs/demo/atlas
   isochrone evaluate runs/pinwheel-cmd1 --control graph
   isochrone evaluate runs/pinwheel-cmd1 --json --no-pictures")]
 pub struct Evaluate {

@@ -76,15 +76,15 @@ fn meaning(discount: f64, nats: bool) -> String {
     let missed = steps(std::f64::consts::LN_2, discount);
     if nats {
         return format!(
-            "nats from row to column at discount {discount}; a step is {:.4} nats; a goal missed \
-             for good half of the time costs ln 2 more",
+            "nats from row to column at discount {discount}; a step is {:.4} nats; a goal \
+             that becomes unreachable with probability ½ costs ln 2 more",
             -discount.ln()
         );
     }
     format!(
         "steps from row to column at discount {discount}: their number where motion is certain, \
-         else at most the expected number; a goal missed for good half of the time costs \
-         {missed:.1} steps more"
+         else at most the expected number; a goal that becomes unreachable with probability ½ \
+         costs {missed:.1} steps more"
     )
 }
 

@@ -16,7 +16,7 @@ use crate::output::{check_target, say};
 /// normalization.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
-  isochrone export runs/demo/cmd2 -o model.onnx")]
+  isochrone export runs/demo/atlas -o model.onnx")]
 pub struct Export {
     /// A run's folder, or a model file
     run: PathBuf,

@@ -18,9 +18,10 @@ const VALIDATION: u32 = 10;
 /// How a maze is recorded by default.
 const USUAL_KIND: &str = "navigate";
 
-/// Record a world: observations, actions, terminals and, if it has them, qpos and qvel.
+/// Collect a dataset in a built-in world
 ///
-/// The file has OGBench's layout; a second one, FILE-val.npz, holds a tenth as many other episodes.
+/// The file has OGBench's layout: observations, actions, terminals and, if the world has them, qpos and
+/// qvel; a second one, FILE-val.npz, holds a tenth as many different episodes.
 /// The same seed gives the same bytes on any number of threads. Mazes are recorded in the style of
 /// OGBench and D4RL; the files are not theirs. Ant mazes need MuJoCo: `pip install mujoco-core`.
 #[derive(clap::Args)]

@@ -37,15 +37,18 @@ use clap::{Parser, Subcommand};
 use isochrone::collective::JobPlace;
 use isochrone::data::Memory;
 
+/// Where the help lists what every command takes.
+const GLOBAL: &str = "Options of every command";
+
 /// Learns how many steps apart states are, from recorded trajectories.
 #[derive(Parser)]
 #[command(name = "isochrone", version, arg_required_else_help = true)]
 struct Arguments {
     /// Threads to use [default: all cores; under mpirun this process's share of them]
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = GLOBAL)]
     threads: Option<usize>,
-    /// Memory to use, such as 4GiB [default: what the machine has available]
-    #[arg(long, global = true, value_name = "SIZE")]
+    /// Most memory to use, such as 4GiB [default: what the machine has available]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "SIZE")]
     max_memory: Option<Memory>,
     #[command(subcommand)]
     command: Command,

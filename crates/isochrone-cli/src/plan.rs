@@ -19,7 +19,7 @@ use crate::{examiner, wording};
 /// Plan a path between two states with the distance of a run
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  isochrone plan runs/demo/cmd2 --start 0.2,0.1 --goal 0.31,0.69
+  isochrone plan runs/demo/atlas --start 0.2,0.1 --goal 0.31,0.69
   isochrone plan runs/pinwheel-cmd1 --start 0.5,0.1 --goal 0.9,0.5 --planner greedy --json")]
 pub struct Plan {
     /// A run's folder

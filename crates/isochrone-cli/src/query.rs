@@ -28,9 +28,9 @@ use crate::wording::{counted, grouped};
 /// Files are read and written a portion at a time; with --pairwise the goals stay in memory.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  isochrone query runs/demo/cmd2 pairs.npz -o answers.npz
-  isochrone query runs/demo/cmd2 pairs.csv -o answers.csv --answers steps
-  isochrone query runs/demo/cmd2 --from starts.npz --to goals.npz --pairwise -o table.npz")]
+  isochrone query runs/demo/atlas pairs.npz -o answers.npz
+  isochrone query runs/demo/atlas pairs.csv -o answers.csv --answers steps
+  isochrone query runs/demo/atlas --from starts.npz --to goals.npz --pairwise -o table.npz")]
 pub struct Query {
     /// A run's folder, or a model file
     run: PathBuf,

@@ -42,8 +42,8 @@ pub struct Score {
     /// The observations that make up a state, in this order, if a Minari file names several
     #[arg(long, value_name = "KEY,…", value_delimiter = ',')]
     keys: Vec<String>,
-    /// Memory that the data may take, such as `4 GiB`; larger data stay on disk [default: half of what
-    /// is available]
+    /// Memory that the data may take, such as '4 GiB'; larger data stay on disk. --max-memory limits the
+    /// whole process [default: half of what is available]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Memory>,
     /// The file to write: .npz, .csv or, in a build with the feature `parquet`, .parquet

@@ -80,8 +80,8 @@ pub fn learners() -> String {
         }
     });
     format!(
-        "The learner: {} or {last}; in pinwheel and roads also cmd1-paper and cmd2-paper, whose losses \
-         are as printed",
+        "The learner: {} or {last}; also crl-nce (crl with binary NCE), and in pinwheel and roads \
+         cmd1-paper and cmd2-paper (without our repairs)",
         names.join(", ")
     )
 }
@@ -269,8 +269,8 @@ impl Asked<'_> {
         let flags = data.into_iter().chain(self.flags()?).collect();
         let parse = |settings: &[String]| match (self.source, self.data()) {
             (_, Some(_)) => run::tuned(settings),
-            (Some(file), None) => RunConfig::read(Path::new(file), settings),
-            (None, None) => RunConfig::parse("", settings),
+            (Some(file), None) => RunConfig::read(Path::new(file), &run::spelled_out(settings)?),
+            (None, None) => RunConfig::parse("", &run::spelled_out(settings)?),
         };
         parse(&self.settings(flags, parse)?)
     }

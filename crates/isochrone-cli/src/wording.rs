@@ -88,8 +88,8 @@ pub fn accuracy(measured: &Measured) -> [String; 2] {
     });
     let apart = match found.unreachable_auc {
         Some(auc) => format!(
-            "; {} without a way, told apart {auc:.2} (AUC)",
-            counted(found.unreachable as u64, "pair", "pairs")
+            "; {}, told from the others with AUC {auc:.2}",
+            counted(found.unreachable as u64, "unreachable pair", "unreachable pairs")
         ),
         None => String::new(),
     };
@@ -205,8 +205,8 @@ pub fn straight(line: &Line, over: &str) -> String {
 /// What a number of steps means at `discount`.
 pub fn meaning(discount: f64) -> String {
     format!(
-        "a certainty equivalent: at most the expected number of steps; missing a goal for good \
-         half of the time costs {:.1} steps at discount {discount}",
+        "a certainty equivalent: at most the expected number of steps; a goal that \
+         becomes unreachable with probability ½ costs {:.1} steps more at discount {discount}",
         steps(std::f64::consts::LN_2, discount)
     )
 }

@@ -247,8 +247,8 @@ pub fn main() -> Result<()> {
     }
     println!(
         "# Capacity\n\nNetworks and heads of the presets, fitted to exact supported distances with updates \
-         of {PAIRS} pairs, seed 0: more updates if Spearman's ρ is below {HELD} after the first. ρ is that of \
-         other pairs; far: more than 30 steps.\n\n\
+         of {PAIRS} pairs, seed 0. Where Spearman's ρ is below {HELD} after the first number of updates, the next \
+         is made. ρ is measured on other pairs; far: more than 30 steps.\n\n\
          | world | learners | network | head | features | discount | updates | all | far | median relative error \
          |\n|---|---|---|---|---|---|---|---|---|---|"
     );

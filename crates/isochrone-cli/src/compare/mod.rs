@@ -84,7 +84,7 @@ pub struct Compare {
     /// Write how accurate the learned steps are as a Markdown page
     #[arg(long, value_name = "PAGE")]
     distance: Option<PathBuf>,
-    /// A text file for the page that says what was tuned
+    /// A text file that describes the tuning, appended to the page
     #[arg(long, value_name = "FILE")]
     grid: Option<PathBuf>,
     /// Train nothing; write tables, curves and the page for the runs in this folder; the page of

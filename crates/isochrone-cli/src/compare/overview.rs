@@ -20,7 +20,7 @@ impl Overview {
     pub fn title(&self) -> &'static str {
         match self {
             Self::PolicyAlone => "Success of the policy alone (%)",
-            Self::AlongPlanner => "Success along the planner (%)",
+            Self::AlongPlanner => "Success with the planner (%)",
             Self::RelativeError => "Median relative error of the learned steps (%)",
         }
     }

@@ -83,7 +83,7 @@ impl Watch for Progress {
     }
 
     fn planned(&self, job: &Job, ended: usize, episodes: usize) {
-        let planned = format!("episodes along the planner {ended}/{episodes}");
+        let planned = format!("episodes with the planner {ended}/{episodes}");
         self.whole.note(format!("measuring {}: {planned}", label(job)));
     }
 

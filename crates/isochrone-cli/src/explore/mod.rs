@@ -39,9 +39,9 @@ use crate::output::{check_target, say};
 /// network.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  isochrone explore runs/demo/cmd2
-  isochrone explore runs/demo/atlas runs/demo/cmd2
-  isochrone explore runs/demo/cmd2 --export page.html")]
+  isochrone explore runs/demo/atlas
+  isochrone explore runs/demo/atlas runs/demo/cmd2-paper
+  isochrone explore runs/demo/atlas --export page.html")]
 pub struct Explore {
     /// A run's folder; the run may still be training
     run: PathBuf,

@@ -168,10 +168,10 @@ fn the_demo_keeps_what_the_readme_promises() {
         learners.iter().find(|learner| learner["name"] == name).unwrap().clone()
     };
     let overall = |name: &str| learner(name)["policy"]["overall"]["rate"].as_f64().unwrap();
-    assert!(overall("cmd2") >= 0.70, "{told}");
-    assert!(overall("cmd1") >= 0.50, "{told}");
+    assert!(overall("cmd2-paper") >= 0.70, "{told}");
+    assert!(overall("cmd1-paper") >= 0.50, "{told}");
     assert!(overall("atlas") >= 0.90, "{told}");
-    for name in ["atlas", "cmd1", "cmd2"] {
+    for name in ["atlas", "cmd1-paper", "cmd2-paper"] {
         assert_eq!(learner(name)["policy"]["overall"]["tasks"], 400);
         assert_eq!(learner(name)["audit"]["violations"], 0);
         assert_eq!(learner(name)["audit"]["triples"], 1_000_000);
@@ -183,10 +183,10 @@ fn the_demo_keeps_what_the_readme_promises() {
     assert!((0.85..=1.25).contains(&accuracy("atlas", "slope")), "{told}");
     assert!(accuracy("atlas", "intercept").abs() <= 10.0, "{told}");
     assert!(accuracy("atlas", "median_relative_error") <= 0.15, "{told}");
-    for name in ["cmd1", "cmd2"] {
+    for name in ["cmd1-paper", "cmd2-paper"] {
         assert!(accuracy(name, "median_relative_error") > 1.0, "{told}");
     }
-    let sentence = "use       atlas where steps matter; the numbers of cmd2 and cmd1 are not steps";
+    let sentence = "use       atlas where steps matter; the numbers of cmd2-paper and cmd1-paper are not steps";
     assert!(told.lines().any(|line| line == sentence), "{told}");
     assert!(out.join("isochrones.svg").exists());
     let picture = std::fs::read(out.join("isochrones.png")).unwrap();
@@ -195,10 +195,10 @@ fn the_demo_keeps_what_the_readme_promises() {
         let file = out.join(name).join("model.safetensors");
         std::fs::metadata(file).unwrap().modified().unwrap()
     };
-    let models = ["atlas", "cmd1", "cmd2"].map(model);
+    let models = ["atlas", "cmd1-paper", "cmd2-paper"].map(model);
     let again = Command::new(PROGRAM).arg("demo").current_dir(folder.path()).output().unwrap();
     assert_eq!(told, String::from_utf8_lossy(&again.stdout), "a second run says the same");
-    assert_eq!(models, ["atlas", "cmd1", "cmd2"].map(model));
+    assert_eq!(models, ["atlas", "cmd1-paper", "cmd2-paper"].map(model));
     assert_eq!(picture, std::fs::read(out.join("isochrones.png")).unwrap());
     // The README shows the same lines with the figures of its own run.
     let shown = read("README.md");

@@ -185,7 +185,15 @@ fn the_config_of_a_world_is_the_one_that_train_begins_from() {
     let awr = text(&["config", "pinwheel", "--algorithm", "crl", "--extraction", "awr"]);
     let usual = text(&["config", "pinwheel", "--algorithm", "crl"]);
     assert!(awr.contains("name = \"awr\"") && !usual.contains("name = \"awr\""));
-    assert_ne!(text(&["config", "--algorithm", "crl"]), usual);
+    let default = text(&["config", "--algorithm", "crl"]);
+    assert_ne!(default, usual);
+    // Forms of learners have names without a world, and over a file, too.
+    let nce = text(&["config", "--algorithm", "crl-nce"]);
+    assert!(nce.contains("contrast = \"nce\"") && !default.contains("contrast = \"nce\""));
+    let paper = text(&["config", "--algorithm", "cmd1-paper"]);
+    assert_eq!(paper, text(&["config", "--algorithm", "cmd1"]));
+    let over = text(&["config", file.to_str().unwrap(), "--algorithm", "crl-nce"]);
+    assert!(over.contains("contrast = \"nce\""), "{over}");
     let told = refused(&["config", "pinwheel", "--algorithm", "gcbc", "--extraction", "awr"]);
     assert!(told.contains("in its own way"), "{told}");
 }

@@ -20,7 +20,7 @@ pub const TIMING: &str = "timing.csv";
 pub const MODEL: &str = "model.safetensors";
 /// The graph planner's graph, for the next plan.
 pub const GRAPH: &str = "plan.graph";
-/// In a comparison: success of the final model along the graph planner's waypoints.
+/// In a comparison: success of the final model following the graph planner's waypoints.
 pub const PLANNER: &str = "planner.csv";
 /// In a comparison: how right the final model's steps are, in a world with a referee.
 pub const ACCURACY: &str = "accuracy.csv";

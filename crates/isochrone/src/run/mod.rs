@@ -38,7 +38,7 @@ pub use folder::{Listed, Status, list, newest_snapshot, read_config};
 pub use front::{Fitted, Run, RunData};
 pub use open::{OpenRun, open_model};
 pub use plane::{Ends, PINWHEEL, Plane};
-pub use presets::{known_learners, preset, tuned};
+pub use presets::{known_learners, preset, spelled_out, tuned};
 pub use provenance::{Conditions, Resumption};
 pub use session::{Finished, Observer, Silent, execute};
 pub use source::{

@@ -32,7 +32,14 @@ pub(super) fn form(name: &str) -> (&str, Option<&'static str>) {
 /// # Errors
 /// As [`RunConfig::parse`].
 pub fn tuned(settings: &[String]) -> Result<RunConfig> {
-    let preset = beneath(&RunConfig::table(settings)?);
+    RunConfig::parse(beneath(&RunConfig::table(settings)?), &spelled_out(settings)?)
+}
+
+/// The settings with the learner and the setting of each form in place of its name.
+///
+/// # Errors
+/// A setting that is not `key=value`.
+pub fn spelled_out(settings: &[String]) -> Result<Vec<String>> {
     let mut plain = Vec::new();
     for setting in settings {
         let table = RunConfig::table(std::slice::from_ref(setting))?;
@@ -45,7 +52,7 @@ pub fn tuned(settings: &[String]) -> Result<RunConfig> {
             None => plain.push(setting.clone()),
         }
     }
-    RunConfig::parse(preset, &plain)
+    Ok(plain)
 }
 
 /// The text at a path of keys.

@@ -67,7 +67,7 @@ impl Default for Offsets {
 pub struct GoalMix {
     /// Share of goals that are the start itself.
     pub current: f64,
-    /// Share of goals from the start's future, by [`Offsets`].
+    /// Share of goals from the start's future, at an offset drawn as in `algorithm.offsets`.
     pub future: f64,
     /// Share of goals uniform over the rest of the start's trajectory.
     pub trajectory: f64,

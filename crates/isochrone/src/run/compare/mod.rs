@@ -3,7 +3,7 @@
 //! ```text
 //! OUT/sheet.toml                       the sheet of a benchmark, if one was given
 //! OUT/WORLD/NAME-EXTRACTION/seed-N/    a run, with these files in addition to its own:
-//!     planner.csv                      success of the final model along the graph planner's waypoints
+//!     planner.csv                      success of the final model following the graph planner's waypoints
 //!     accuracy.csv                     how accurate the final model's steps are, in a world with a referee
 //!     diverged.toml                    where a number stopped being finite
 //! ```

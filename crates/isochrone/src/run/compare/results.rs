@@ -100,7 +100,7 @@ pub struct RunResult {
     /// The overall success of the last evaluations less that of those before, as
     /// [`OverTraining::change`](crate::evaluate::OverTraining::change) has it.
     pub change: f64,
-    /// The final model along the graph planner's waypoints.
+    /// The final model following the graph planner's waypoints.
     pub planner: Vec<f64>,
     /// How accurate the final model's steps are, in the order of [`Accuracy::NAMES`].
     pub accuracy: Vec<f64>,

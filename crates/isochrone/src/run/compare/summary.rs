@@ -33,7 +33,7 @@ pub struct Row {
     /// The overall success of the last evaluations less that of those before, as
     /// [`OverTraining::change`](crate::evaluate::OverTraining::change) has it.
     pub change: Option<OverSeeds>,
-    /// The final model along the graph planner's waypoints, if that was measured.
+    /// The final model following the graph planner's waypoints, if that was measured.
     pub planner: BTreeMap<String, OverSeeds>,
     /// How accurate the final model's steps are: each of [`Accuracy::NAMES`] that was measured.
     pub accuracy: BTreeMap<String, OverSeeds>,

@@ -29,7 +29,7 @@ pub trait Watch: Sync {
     fn begins(&self, job: &Job) -> Box<dyn Observer>;
     /// What a complete run learned is measured now, if it was not before.
     fn measures(&self, _job: &Job) {}
-    /// So many of all its episodes along the planner have ended.
+    /// So many of all its episodes with the planner have ended.
     fn planned(&self, _job: &Job, _ended: usize, _episodes: usize) {}
     /// It is measured, or could not be.
     fn measured(&self, _job: &Job) {}
@@ -255,7 +255,7 @@ impl Plan {
     }
 }
 
-/// Measures once how the final model of a run does along the graph planner's waypoints.
+/// Measures once how the final model of a run does following the graph planner's waypoints.
 ///
 /// A model from which no graph can be built gets an empty row.
 fn measure_planner(
@@ -423,7 +423,7 @@ mod tests {
         assert!(seen.together.iter().all(one), "{seen:?}");
     }
 
-    /// Stops once episodes along the planner are told of, if it is to.
+    /// Stops once episodes with the planner are told of, if it is to.
     struct Planning {
         stops: bool,
         told: AtomicUsize,
