@@ -19,7 +19,8 @@ use crate::output::say;
 /// observation and goal are from the data (above 1, answers are guesses). A key `id` is passed on.
 ///
 /// With --serve stdin every line is one such object and is answered by one line at once; what is wrong
-/// with a line is its answer, {"error": …}, and the loop goes on until the input ends.
+/// with a line is its answer, {"id": …, "error": …}, and the loop goes on until the input ends. Blank
+/// lines are skipped.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   isochrone act runs/demo/atlas --observation 0.2,0.1 --goal 0.31,0.69
@@ -80,6 +81,8 @@ struct Spacings {
 /// What is wrong with a question.
 #[derive(Debug, Serialize)]
 struct Complaint {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<Value>,
     error: String,
 }
 
@@ -111,10 +114,15 @@ fn serve(model: &Model) -> Result<()> {
         }
         match parsed(&text).and_then(|question| answer(model, question)) {
             Ok(reply) => say_line(&reply)?,
-            Err(error) => say_line(&Complaint { error: error.to_string() })?,
+            Err(error) => say_line(&Complaint { id: named(&text), error: error.to_string() })?,
         }
     }
     Ok(())
+}
+
+/// The `id` of a question, whatever else is wrong with it.
+fn named(text: &str) -> Option<Value> {
+    serde_json::from_str::<Value>(text).ok()?.get_mut("id").map(Value::take)
 }
 
 fn parsed(text: &str) -> Result<Question> {

@@ -50,6 +50,9 @@ struct Inspect {
     /// Draw a map of the states over the two axes that look like positions: .png and .svg
     #[arg(long, value_name = "PNG")]
     picture: Option<PathBuf>,
+    /// Replace the pictures if they exist
+    #[arg(long, requires = "picture")]
+    force: bool,
     /// The world that the data were recorded in, whose jumps are not taken for unmarked ends
     #[arg(long, value_name = "WORLD")]
     recorded_in: Option<World>,
@@ -110,6 +113,7 @@ struct Report<'a> {
     format: Format,
     notes: &'a [String],
     held_out: Option<&'a Path>,
+    wrote: &'a [PathBuf],
     read_seconds: f64,
     rows_per_second: f64,
     #[serde(flatten)]
@@ -117,14 +121,16 @@ struct Report<'a> {
 }
 
 fn inspect(arguments: &Inspect) -> Result<()> {
+    let pictures = arguments.picture.as_deref().map(pictures_of).transpose()?.unwrap_or_default();
+    pictures.iter().try_for_each(|path| check_target(path, arguments.force))?;
     let look = |(opened, seconds): (OpenedFile, f64)| {
         let found = Inspection::knowing(&opened.rows, |from, to| {
             let place = |state: &[f32]| [state[0], state[1]].map(f64::from);
             let world = arguments.recorded_in.filter(|_| from.len() > 1);
             world.is_some_and(|world| world.may_jump(place(from), place(to)))
         });
-        if let Some(path) = &arguments.picture {
-            draw(&opened.rows, &found, &arguments.from.path, path)?;
+        if let [path, ..] = &pictures[..] {
+            draw(&opened.rows, &found, &arguments.from.path, &path.with_extension(""))?;
         }
         Ok((opened, seconds, found))
     };
@@ -134,6 +140,7 @@ fn inspect(arguments: &Inspect) -> Result<()> {
         format: opened.format,
         notes: &opened.notes,
         held_out: opened.held_out.as_deref(),
+        wrote: &pictures,
         read_seconds: seconds,
         rows_per_second: found.rows as f64 / seconds,
         found,
@@ -166,8 +173,22 @@ fn tell(report: &Report<'_>) -> Result<()> {
     ))?;
     columns("states", &found.states, found.positions)?;
     columns("actions", &found.actions, None)?;
+    if let Some(choices) = found.choices {
+        let choices = counted(choices as u64, "action", "actions");
+        say(&format!("choices   {choices} to choose from, by index"))?;
+    }
     if let Some(share) = found.at_bounds {
         say(&format!("bounds    {:.1} % of all action values are −1 or 1", 100.0 * share))?;
+    }
+    if let Some(share) = found.beyond_bounds.filter(|&share| share > 0.0) {
+        let sizes = found.actions.iter().flat_map(|column| [column.least, column.largest]);
+        let most = sizes.flatten().fold(0.0, |most: f32, value| most.max(value.abs()));
+        say(&format!(
+            "          {:.1} % of all action values are beyond [−1, 1], up to {}: divide each column by \
+             its limit",
+            100.0 * share,
+            digits(most)
+        ))?;
     }
     for (index, line) in checks(found).iter().enumerate() {
         say(&format!("{:<10}{line}", if index == 0 { "check" } else { "" }))?;
@@ -175,9 +196,21 @@ fn tell(report: &Report<'_>) -> Result<()> {
     for note in report.notes {
         say(&format!("note      {note}"))?;
     }
-    match report.held_out {
-        Some(path) => say(&format!("held out  {}, next to it, is for validation", path.display())),
-        None => Ok(()),
+    if let Some(path) = report.held_out {
+        say(&format!("held out  {}, next to it, is for validation", path.display()))?;
+    }
+    report.wrote.iter().try_for_each(|path| say(&format!("wrote     {}", path.display())))
+}
+
+/// The two files of a picture that is named with one of their endings or none.
+fn pictures_of(named: &Path) -> Result<Vec<PathBuf>> {
+    match named.extension().and_then(|ending| ending.to_str()) {
+        None | Some("png" | "svg") => {
+            Ok(["png", "svg"].map(|ending| named.with_extension(ending)).to_vec())
+        }
+        Some(ending) => Err(Error::input(format!("pictures are not written as `.{ending}`"))
+            .in_file(named)
+            .hint("name a file that ends in .png")),
     }
 }
 
@@ -187,7 +220,7 @@ fn columns(name: &str, columns: &[ColumnSummary], positions: Option<[usize; 2]>)
     let count = counted(columns.len() as u64, "value per row", "values per row");
     say(&format!("{name:<10}{}", if columns.is_empty() { "none" } else { &count }))?;
     for (index, column) in columns.iter().take(LISTED).enumerate() {
-        let number = |value: Option<f32>| value.map_or("–".to_owned(), |v| format!("{v:.4}"));
+        let number = |value: Option<f32>| value.map_or("–".to_owned(), digits);
         let mut line = format!(
             "{index:>12}  {:>12} to {:>12}, mean {:>12}",
             number(column.least),
@@ -210,6 +243,15 @@ fn columns(name: &str, columns: &[ColumnSummary], positions: Option<[usize; 2]>)
     match columns.len().checked_sub(LISTED) {
         Some(more @ 1..) => say(&format!("              and {more} more, all in `--json`")),
         _ => Ok(()),
+    }
+}
+
+/// A number with four decimals or, where these would hide it, with five digits.
+fn digits(value: f32) -> String {
+    if value != 0.0 && value.abs() < 0.01 {
+        format!("{value:.4e}")
+    } else {
+        format!("{:.4}", value + 0.0)
     }
 }
 
@@ -239,8 +281,10 @@ fn checks(found: &Inspection) -> Vec<String> {
         "steps that look like unmarked ends",
     );
     line += &format!(
-        " (longer than {SUSPICIOUS} × {:.4}; 90 % are shorter than that, the longest is {:.4})",
-        jumps.usual, jumps.longest
+        " (longer than {SUSPICIOUS} × {usual}; 90 % of all steps are shorter than {usual}, the longest \
+         is {})",
+        digits(jumps.longest),
+        usual = digits(jumps.usual)
     );
     if jumps.suspicious > 0 {
         let rows: Vec<String> = jumps.rows.iter().map(|&row| grouped(row as u64)).collect();
@@ -271,9 +315,7 @@ fn draw(rows: &RawRows, found: &Inspection, from: &Path, to: &Path) -> Result<()
         100.0 * coverage.visited()
     );
     coverage.axes = [across, up].map(|axis| format!("dimension {axis} of the state"));
-    let ending = to.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    let picture = ["png", "svg"].contains(&ending.to_ascii_lowercase().as_str());
-    pictures::coverage(&coverage, &if picture { to.with_extension("") } else { to.to_path_buf() })
+    pictures::coverage(&coverage, to)
 }
 
 fn convert(arguments: &Convert) -> Result<()> {

@@ -17,7 +17,7 @@ use crate::flags::Nodes;
 use crate::opened::{open_run, sampled, seed_folders};
 use crate::output::{say, say_json};
 use crate::pictures;
-use crate::progress::{Counter, Episodes, Spinner, waiting};
+use crate::progress::{Counter, EpisodeCount, Spinner, waiting};
 use crate::routes::routes;
 use crate::{seeds, wording};
 
@@ -88,11 +88,11 @@ struct Examined<'m> {
 
 /// Shows how many episodes have ended; nothing once all have.
 fn noting(show: impl Fn(String) + Sync) -> impl Fn(usize, usize) -> Option<i32> + Sync {
-    let episodes = Mutex::new(Episodes::default());
+    let episodes = Mutex::new(EpisodeCount::default());
     move |ended, of| {
         let mut episodes = episodes.lock().unwrap_or_else(PoisonError::into_inner);
         if ended == of {
-            *episodes = Episodes::default();
+            *episodes = EpisodeCount::default();
             show(String::new());
         } else {
             show(episodes.ended(ended, of));

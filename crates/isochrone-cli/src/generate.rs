@@ -71,7 +71,20 @@ pub fn run(arguments: &Generate) -> Result<()> {
 /// The world called `name`; `kind` may be part of the name.
 fn named(name: &str, kind: Option<&str>) -> Result<World> {
     match kind {
-        Some(kind) => format!("{name}-{kind}").parse(),
+        Some(kind) => format!("{name}-{kind}").parse().map_err(|error| {
+            let prefix = format!("{name}-");
+            let kinds = World::ALL.map(|world| world.name().strip_prefix(&prefix));
+            match kinds.into_iter().flatten().collect::<Vec<_>>() {
+                kinds if !kinds.is_empty() => {
+                    Error::input(format!("`{name}` is not recorded as `{kind}`"))
+                        .hint(format!("choose `--kind` {}", kinds.join(", ")))
+                }
+                _ if name.parse::<World>().is_ok() => {
+                    Error::input(format!("`{name}` has no kinds")).hint("leave out `--kind`")
+                }
+                _ => error,
+            }
+        }),
         None => {
             name.parse().or_else(|error| format!("{name}-{USUAL_KIND}").parse().map_err(|_| error))
         }

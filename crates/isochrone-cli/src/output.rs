@@ -1,6 +1,6 @@
 //! Output: lines on standard output that survive a closed pipe, and files that are not replaced unasked.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -64,4 +64,38 @@ pub fn check_target(out: &Path, force: bool) -> Result<()> {
             Err(Error::input("the folder does not exist").in_file(folder).hint("create it first"))
         }
     }
+}
+
+/// Refuses to replace a file that is read, with `--force` too.
+pub fn check_apart(out: &Path, read: &[&Path]) -> Result<()> {
+    let place = |path: &Path| path.canonicalize().ok();
+    match place(out) {
+        Some(target) if read.iter().any(|path| place(path).as_ref() == Some(&target)) => {
+            Err(Error::input("the output would replace a file that is read")
+                .in_file(out)
+                .hint("name another file"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a page that exists unless `sign` stands near its beginning: then this program wrote it. The
+/// pictures beside a new page must be new too.
+pub fn check_page(out: &Path, sign: &str) -> Result<()> {
+    /// Bytes of a page that are looked at.
+    const HEAD: u64 = 4096;
+    if !out.exists() {
+        let pictures = ["svg", "png"].map(|ending| out.with_extension(ending));
+        return pictures.iter().try_for_each(|picture| check_target(picture, false));
+    }
+    let mut head = Vec::new();
+    let read = std::fs::File::open(out).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    read.map_err(|error| Error::disk("read", out, error))?;
+    let text = String::from_utf8_lossy(&head);
+    if text.contains(sign) {
+        return Ok(());
+    }
+    Err(Error::input("the file exists already, and this command did not write it")
+        .in_file(out)
+        .hint("name another file, or remove this one"))
 }

@@ -23,12 +23,12 @@ pub fn solving(solved: usize, goals: usize) -> String {
 
 /// How far an evaluation is.
 #[derive(Default)]
-pub struct Episodes {
+pub struct EpisodeCount {
     /// When it was first heard of, and how many episodes had ended by then.
     began: Option<(Instant, usize)>,
 }
 
-impl Episodes {
+impl EpisodeCount {
     /// So many have ended, and the time left, in words.
     pub fn ended(&mut self, ended: usize, of: usize) -> String {
         self.ended_at(ended, of, Instant::now())
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn an_evaluation_has_its_episodes_and_the_time_left() {
-        let (mut episodes, began) = (Episodes::default(), Instant::now());
+        let (mut episodes, began) = (EpisodeCount::default(), Instant::now());
         let mut line =
             |ended, seconds| episodes.ended_at(ended, 50, began + Duration::from_secs(seconds));
         assert_eq!(line(2, 0), "evaluating episodes 2/50");

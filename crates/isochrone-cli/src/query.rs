@@ -9,7 +9,7 @@ use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::opened::open_asked;
-use crate::output::{check_target, say, say_json};
+use crate::output::{check_apart, check_target, say, say_json};
 use crate::progress::Counter;
 use crate::wording::{counted, grouped};
 
@@ -91,6 +91,12 @@ const STATES: &[&str] = &["states", "observations", "state", "observation"];
 /// Runs the command.
 pub fn run(arguments: &Query) -> Result<()> {
     check_target(&arguments.out, arguments.force)?;
+    let read: Vec<&Path> = [&arguments.pairs, &arguments.from, &arguments.to]
+        .into_iter()
+        .flatten()
+        .map(|it| &**it)
+        .collect();
+    check_apart(&arguments.out, &read)?;
     TableWriter::is_npz(&arguments.out)?;
     let model = open_asked(&arguments.run)?;
     let asked = Asked::new(&model, &arguments.answers, arguments.pairwise)?;

@@ -12,7 +12,7 @@ use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::opened::open_run;
-use crate::output::{check_target, say, say_json};
+use crate::output::{check_apart, check_target, say, say_json};
 use crate::progress::Counter;
 use crate::wording::{self, counted, grouped};
 
@@ -96,6 +96,7 @@ pub fn run(arguments: &Score) -> Result<()> {
     let drawn = arguments.out.with_extension("");
     let pictures = ["svg", "png"].map(|ending| arguments.out.with_extension(ending));
     check_target(&arguments.out, arguments.force)?;
+    check_apart(&arguments.out, &[&arguments.data])?;
     TableWriter::is_npz(&arguments.out)?;
     if !arguments.no_pictures {
         pictures.iter().try_for_each(|path| check_target(path, arguments.force))?;

@@ -167,6 +167,7 @@ fn jobs(arguments: &Train) -> Result<(PathBuf, Vec<(RunConfig, PathBuf)>)> {
     }
     let config = resolve(arguments)?;
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&config, arguments));
+    check_folder(&folder, arguments.seeds.is_some())?;
     let jobs = match arguments.seeds {
         None => vec![(config, folder.clone())],
         Some(count) => config
@@ -177,6 +178,21 @@ fn jobs(arguments: &Train) -> Result<(PathBuf, Vec<(RunConfig, PathBuf)>)> {
     Ok((folder, jobs))
 }
 
+/// Refuses a folder that is none, or that holds one run where seeds are asked for or the other way
+/// round: whoever asks it could not tell which is meant.
+fn check_folder(folder: &Path, seeds: bool) -> Result<()> {
+    let (what, hint) = if folder.exists() && !folder.is_dir() {
+        ("the folder of the run is a file", "choose a folder with `--out`")
+    } else if seeds && folder.join(CONFIG).exists() {
+        ("the folder holds a run, not seeds of one", "choose another folder with `--out`")
+    } else if !seeds && !seed_folders(folder).is_empty() {
+        ("the folder holds several seeds", "choose another folder with `--out`, or add `--seeds`")
+    } else {
+        return Ok(());
+    };
+    Err(Error::input(what).in_file(folder).hint(hint))
+}
+
 /// The runs that a folder holds, to be resumed or, where they are complete, continued.
 fn continued(folder: &Path, arguments: &Train) -> Result<Vec<(RunConfig, PathBuf)>> {
     let mut folders = seed_folders(folder);
@@ -184,15 +200,19 @@ fn continued(folder: &Path, arguments: &Train) -> Result<Vec<(RunConfig, PathBuf
         folders.push(folder.to_owned());
     }
     if !folders[0].join(CONFIG).exists() {
-        return Err(no_data());
+        return Err(Error::input("no data named, and no run to resume")
+            .in_file(folder)
+            .hint("name a file of trajectories or a world: `isochrone train pinwheel`"));
     }
     if let Some(flag) = changed(arguments) {
-        return Err(Error::input(format!("`{flag}` would change the run"))
-            .in_file(folder)
-            .hint("name its source to train anew, or leave the flag out to resume the run"));
+        return Err(Error::input(format!("`{flag}` would change the run")).in_file(folder).hint(
+            "name its source to train anew, leave the flag out to resume the run, or continue it by \
+             `--more N` updates",
+        ));
     }
     let job = |folder: PathBuf| {
         let mut config = run::read_config(&folder)?;
+        run::check_data(&folder, &config)?;
         if let Some(more) = arguments.more.filter(|_| folder.join(MODEL).exists()) {
             config.train.steps = config.train.steps.saturating_add(more);
         }
@@ -269,7 +289,9 @@ impl Asked<'_> {
         let flags = data.into_iter().chain(self.flags()?).collect();
         let parse = |settings: &[String]| match (self.source, self.data()) {
             (_, Some(_)) => run::tuned(settings),
-            (Some(file), None) => RunConfig::read(Path::new(file), &run::spelled_out(settings)?),
+            (Some(file), None) => {
+                RunConfig::read_with_source(Path::new(file), &run::spelled_out(settings)?)
+            }
             (None, None) => RunConfig::parse("", &run::spelled_out(settings)?),
         };
         parse(&self.settings(flags, parse)?)
@@ -314,7 +336,15 @@ fn resolve_from(old: &Path, asked: &Asked<'_>) -> Result<RunConfig> {
     if asked.extraction.is_none() {
         return Err(Error::input("`--from` needs `--extraction`").hint("choose awr or ddpg-bc"));
     }
-    let config = run::read_config(old)?.to_toml()?;
+    let config = run::read_config(old)?;
+    if let Some(name) = asked.algorithm.filter(|name| *name != config.algorithm.name()) {
+        let own = config.algorithm.name();
+        return Err(Error::input(format!("`--from` keeps a distance of `{own}`, not of `{name}`"))
+            .in_file(old)
+            .hint("leave out `--algorithm`"));
+    }
+    run::check_data(old, &config)?;
+    let config = config.to_toml()?;
     let mut flags = asked.flags()?;
     flags.push(text("from", &old.display().to_string())?);
     let parse = |overrides: &[String]| RunConfig::parse(&config, overrides);

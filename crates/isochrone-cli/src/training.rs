@@ -11,7 +11,7 @@ use isochrone::evaluate::Success;
 use isochrone::run::{self, Conditions, Finished, Observer, RunConfig, Source};
 use isochrone::{Error, Result};
 
-use crate::progress::{Bars, Episodes, left, solving};
+use crate::progress::{Bars, EpisodeCount, left, solving};
 use crate::signals::Signals;
 
 /// What runs are trained with.
@@ -90,14 +90,14 @@ struct Watch {
     began: (Instant, u64),
     told: Instant,
     /// The evaluation under way.
-    episodes: Episodes,
+    episodes: EpisodeCount,
 }
 
 impl Watch {
     fn new(label: &str, bar: ProgressBar, steps: u64, workshop: &Workshop<'_>) -> Self {
         let (label, signals, now) = (label.to_owned(), workshop.signals.clone(), Instant::now());
         let report_every = Duration::from_secs_f64(workshop.report_every);
-        let (began, told, episodes) = ((now, 0), now, Episodes::default());
+        let (began, told, episodes) = ((now, 0), now, EpisodeCount::default());
         Self { label, bar, steps, signals, report_every, began, told, episodes }
     }
 
@@ -185,7 +185,7 @@ impl Observer for Watch {
     }
 
     fn evaluated(&mut self, _step: u64, success: &Success) {
-        self.episodes = Episodes::default();
+        self.episodes = EpisodeCount::default();
         self.bar.set_message(format!("reached {:.0} %", 100.0 * success.overall.rate));
     }
 

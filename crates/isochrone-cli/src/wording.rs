@@ -149,6 +149,9 @@ pub fn elapsed_doubt(found: &AgainstElapsed, algorithm: &str) -> Option<String> 
     let why = match found.reading {
         Verdict::Steps => return None,
         Verdict::FarAbove => "most pairs of some length read far above the steps that elapsed",
+        Verdict::FarBelow => {
+            "most pairs of some length read far fewer steps than even the fastest recorded moves take"
+        }
         Verdict::Unordered => "the distance hardly rises with the steps that elapsed",
     };
     let remedy = if algorithm == algorithms::Config::DEFAULT {
@@ -268,7 +271,7 @@ mod tests {
 
     #[test]
     fn steps_say_what_missing_a_goal_costs() {
-        assert!(meaning(0.95).ends_with("costs 13.5 steps at discount 0.95"));
+        assert!(meaning(0.95).ends_with("costs 13.5 steps more at discount 0.95"));
     }
 
     #[test]
@@ -280,7 +283,14 @@ mod tests {
             at_or_below: 0.25,
             spearman: Some(0.9),
             drop_per_step: Some(1.84),
-            bands: vec![Band { from: 2, pairs: 700, elapsed: 3.0, learned: 168.4, far_above: 1.0 }],
+            bands: vec![Band {
+                from: 2,
+                pairs: 700,
+                elapsed: 3.0,
+                learned: 168.4,
+                far_above: 1.0,
+                far_below: 0.0,
+            }],
             reading: Verdict::FarAbove,
             points: Vec::new(),
         };

@@ -159,8 +159,12 @@ impl Model {
         if self.has_policy() {
             return Ok(());
         }
-        Err(Error::input("the model has no policy")
-            .hint("train one with `--from RUN --extraction awr`"))
+        Err(Error::input("the model has no policy").hint(match self.shape().action_size {
+            0 => {
+                "the data it learned from have no actions; without them a policy cannot be learned"
+            }
+            _ => "train one with `--from RUN --extraction awr`",
+        }))
     }
 
     /// How many rows of `size` values there are.

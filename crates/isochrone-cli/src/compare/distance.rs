@@ -9,12 +9,14 @@ use isochrone::simulate::Referee;
 use super::report::ComparisonReport;
 use super::{page, table};
 
+/// What stands below the title.
+pub const SIGN: &str = "Written by `isochrone compare --distance`";
+
 /// The page.
 pub fn page(reports: &[ComparisonReport]) -> String {
     let [goals, starts] = ASKED;
     let mut text = format!(
-        "# How right learned steps are\n\nWritten by `isochrone compare --distance` from the runs it \
-         trained; not edited by hand.\n\nThe final model of each run is asked for the steps between \
+        "# How right learned steps are\n\n{SIGN} from the runs it trained; not edited by hand.\n\nThe final model of each run is asked for the steps between \
          {goals} goals and {starts} starts of each, all drawn from recorded rows. Exact steps are \
          −ln max E γ^H / ln(1/γ), H the first time at the goal, over policies that take only \
          recorded moves. Cells are mean ± standard error over seeds.\n\n\

@@ -23,7 +23,7 @@ use self::report::{ComparisonReport, Protocol, Trained};
 use self::sweep::Engines;
 use crate::examiner::Steering;
 use crate::flags::{Nodes, hardware};
-use crate::output::{say, say_json};
+use crate::output::{check_page, say, say_json};
 use crate::progress::Recordings;
 use crate::signals::Signals;
 
@@ -105,8 +105,10 @@ pub fn run(arguments: &Compare, threads: usize) -> Result<()> {
         return sweep::only(index, out, threads);
     }
     let grid = arguments.grid.as_deref().map(read_grid).transpose()?;
-    check_page(arguments.results.as_deref())?;
-    check_page(arguments.distance.as_deref())?;
+    let pages = [(&arguments.results, page::SIGN), (&arguments.distance, distance::SIGN)];
+    for (page, sign) in pages {
+        page.iter().try_for_each(|page| check_page(page, sign))?;
+    }
     if !arguments.report_only.is_empty() {
         if arguments.report_only.len() > 1 && (arguments.results.is_some() || arguments.json) {
             return Err(Error::input("several folders share only the page of `--distance`")
@@ -232,17 +234,6 @@ fn read_grid(path: &Path) -> Result<String> {
             .in_file(path)
             .hint("name a text file that says what was tuned")
     })
-}
-
-/// Complains before the long work where a page could not be written at its end.
-fn check_page(page: Option<&Path>) -> Result<()> {
-    let folder = page.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
-    match folder {
-        Some(folder) if !folder.is_dir() => Err(Error::input("no folder for the page")
-            .in_file(folder)
-            .hint("make the folder, or name another page with `--results`")),
-        _ => Ok(()),
-    }
 }
 
 /// Writes and prints what the folders hold; writes nothing unless all of it can be read.

@@ -9,7 +9,7 @@ use isochrone::evaluate::Success;
 use isochrone::run::Observer;
 use isochrone::run::compare::{Job, Plan, Watch};
 
-use crate::progress::{Bars, Counter, Episodes, solving};
+use crate::progress::{Bars, Counter, EpisodeCount, solving};
 use crate::signals::Signals;
 use crate::wording::counted;
 
@@ -75,7 +75,7 @@ impl Watch for Progress {
     fn begins(&self, job: &Job) -> Box<dyn Observer> {
         let bar = self.bars.bar(&label(job), job.config.train.steps);
         let (whole, signals) = (self.whole.clone(), self.signals.clone());
-        Box::new(Line { bar, whole, signals, told: 0, episodes: Episodes::default() })
+        Box::new(Line { bar, whole, signals, told: 0, episodes: EpisodeCount::default() })
     }
 
     fn measures(&self, job: &Job) {
@@ -104,7 +104,7 @@ struct Line {
     /// Updates that the whole was told of.
     told: u64,
     /// The evaluation under way.
-    episodes: Episodes,
+    episodes: EpisodeCount,
 }
 
 impl Line {
@@ -152,7 +152,7 @@ impl Observer for Line {
     }
 
     fn evaluated(&mut self, _step: u64, success: &Success) {
-        self.episodes = Episodes::default();
+        self.episodes = EpisodeCount::default();
         self.whole.note_ended();
         self.bar.set_message(format!("reached {:.0} %", 100.0 * success.overall.rate));
     }

@@ -28,6 +28,7 @@ use self::server::Server;
 use self::subject::ShownRun;
 use crate::opened::seed_folders;
 use crate::output::{check_target, say};
+use crate::progress::waiting;
 
 /// Explore a run in a browser: click a goal, see the steps from everywhere
 ///
@@ -79,7 +80,7 @@ pub fn run(arguments: &Explore) -> Result<()> {
     let subjects = folders.map(|folder| subject(folder)).collect::<Result<Vec<_>>>()?;
     check_pair(&subjects)?;
     match &arguments.export {
-        Some(page) => export(&subjects, page),
+        Some(page) => waiting("export", |_| export(&subjects, page)),
         None => serve(arguments, subjects),
     }
 }

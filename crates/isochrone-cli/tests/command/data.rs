@@ -238,8 +238,14 @@ fn what_cannot_be_written_is_refused_with_what_can() {
 fn a_map_is_drawn_where_two_axes_look_like_positions() {
     let folder = TempDir::new().unwrap();
     let picture = folder.path().join("map.png");
-    told(&["inspect", text(&fixture("ogbench.npz")), "--picture", text(&picture)]);
+    let logs = fixture("ogbench.npz");
+    told(&["inspect", text(&logs), "--picture", text(&picture)]);
     assert!(std::fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
+    let again = ["inspect", text(&logs), "--picture", text(&picture)];
+    assert!(refused(&again).contains("the file exists already"));
+    assert!(told(&[&again[..], &["--force"]].concat()).contains("map.svg"));
+    let other = ["inspect", text(&logs), "--picture", "map.jpg"];
+    assert!(refused(&other).contains("not written as `.jpg`"));
     let drawn = std::fs::read_to_string(folder.path().join("map.svg")).unwrap();
     assert!(drawn.contains("Coverage of ogbench.npz"));
 }

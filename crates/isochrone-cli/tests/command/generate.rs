@@ -76,7 +76,12 @@ fn mistakes_are_told_before_the_work_and_leave_no_file() {
         assert!(text.contains(known), "{text}");
     }
     let text = refused(path, &["pointmaze-medium", "--kind", "sttch", "-o", "a.npz"]);
-    assert!(text.contains("nearest first: `pointmaze-medium-stitch`"), "{text}");
+    assert!(text.contains("`pointmaze-medium` is not recorded as `sttch`"), "{text}");
+    assert!(text.contains("choose `--kind` navigate, stitch"), "{text}");
+    let text = refused(path, &["pinwheel", "--kind", "stitch", "-o", "a.npz"]);
+    assert!(text.contains("`pinwheel` has no kinds; hint: leave out `--kind`"), "{text}");
+    let text = refused(path, &["pointmaze-huge", "--kind", "stitch", "-o", "a.npz"]);
+    assert!(text.contains("unknown world `pointmaze-huge-stitch`"), "{text}");
     assert!(refused(path, &["pinwheel", "-o", "a.csv"]).contains("`.npz`"));
     assert!(refused(path, &["pinwheel", "-o", "no/a.npz"]).contains("the folder does not exist"));
     assert_eq!(std::fs::read_dir(path).unwrap().count(), 0);

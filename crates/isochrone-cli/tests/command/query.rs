@@ -208,10 +208,22 @@ fn one_question_is_answered_as_json() {
 }
 
 #[test]
+fn what_is_read_is_never_replaced_and_a_header_of_savetxt_is_read() {
+    let pairs = at("savetxt.csv");
+    std::fs::write(&pairs, "# from_0,from_1,to_0,to_1\n0.2,0.1,0.3,0.7\n").unwrap();
+    let (run, file) = (RUN.to_str().unwrap(), pairs.to_str().unwrap());
+    let told = refused(&["query", run, file, "-o", file, "--force"]);
+    assert!(told.contains("the output would replace a file that is read"), "{told}");
+    let out = at("savetxt.npz");
+    said(&["query", run, file, "-o", out.to_str().unwrap()]);
+    assert!(std::fs::read_to_string(&pairs).unwrap().starts_with("# from_0"));
+}
+
+#[test]
 fn a_loop_answers_line_by_line_and_survives_mistakes() {
     let good = "{\"observation\": [0.2, 0.1], \"goal\": [0.3, 0.7], \"id\": 1}";
     let input = format!(
-        "{good}\nnonsense\n\n{{\"observation\": [0.2], \"goal\": [0.3, 0.7]}}\n\
+        "{good}\nnonsense\n\n{{\"observation\": [0.2], \"goal\": [0.3, 0.7], \"id\": [2]}}\n\
          {{\"observation\": [0.2, 1e39], \"goal\": [0.3, 0.7]}}\n\
          {{\"obs\": [0.2, 0.1], \"goal\": [0.3, 0.7]}}\n{good}"
     );
@@ -227,6 +239,8 @@ fn a_loop_answers_line_by_line_and_survives_mistakes() {
         let error = lines[line]["error"].as_str().unwrap();
         assert!(error.contains(what), "{error}");
     }
+    assert_eq!(lines[2]["id"], serde_json::json!([2]));
+    assert!(lines[1].get("id").is_none());
 }
 
 #[test]

@@ -59,6 +59,8 @@ fn a_complete_run_continues_with_more_and_its_folder_is_enough() {
     let (_, told) = said(&["train", "--out", out, "--more", "5", "--threads", "1"]);
     assert!(told.contains("resuming from step 10"), "{told}");
     assert!(told.contains("continuing from 10 to 15 updates; schedules and phases"), "{told}");
+    // Half of all updates train the critic there.
+    assert!(told.contains("train the policy alone") && told.contains("`--more 11`"), "{told}");
     let (listed, _) = said(&["runs", path(folder.path())]);
     assert!(listed.contains("complete  step 15/15"), "{listed}");
     // The same key does it too, and a complete run has nothing left to do.
@@ -70,7 +72,10 @@ fn a_complete_run_continues_with_more_and_its_folder_is_enough() {
     let told = refused(&["train", "--out", out, "--seed", "3"]);
     assert!(told.contains("`--seed` would change the run"), "{told}");
     let nowhere = folder.path().join("nowhere");
-    assert!(refused(&["train", "--out", path(&nowhere)]).contains("no data named"));
+    assert!(
+        refused(&["train", "--out", path(&nowhere)])
+            .contains("no data named, and no run to resume")
+    );
 }
 
 #[test]
@@ -241,6 +246,39 @@ fn a_kept_graph_gives_the_same_plan_and_that_of_another_model_is_not_used() {
     std::fs::remove_file(&graph).unwrap();
     std::fs::create_dir(&graph).unwrap();
     assert_eq!(plan(), later);
+}
+
+#[test]
+fn what_would_train_on_other_data_or_mix_runs_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let place = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let config = place("mine.toml");
+    std::fs::write(&config, "[train]\nsteps = 5\n").unwrap();
+    let told = refused(&["train", &config]);
+    assert!(told.contains("no `data.source`") && told.contains("mine.toml"), "{told}");
+    let named = ["train", &config, "--set", "data.source=pinwheel", "--out", &config];
+    assert!(refused(&named).contains("the folder of the run is a file"));
+    // One run and several seeds do not share a folder.
+    let (one, many) = (place("one"), place("many"));
+    said(&train("train.steps=5", &one, &[]));
+    said(&train("train.steps=5", &many, &["--seeds", "1"]));
+    let told = refused(&train("train.steps=5", &one, &["--seeds", "1"]));
+    assert!(told.contains("holds a run, not seeds of one"), "{told}");
+    let told = refused(&train("train.steps=5", &many, &[]));
+    assert!(told.contains("holds several seeds"), "{told}");
+    let told = refused(&["train", "--from", &one, "--extraction", "awr", "--algorithm", "qrl"]);
+    assert!(told.contains("keeps a distance of `cmd1`, not of `qrl`"), "{told}");
+    // Data that are no longer where a run found them.
+    let (logs, run) = (place("logs.npz"), place("of-logs"));
+    said(&["data", "generate", "pinwheel", "--episodes", "20", "-o", &logs]);
+    let small = ["--algorithm", "qrl", "--set", "train.steps=2", "--set", "train.batch_size=8"];
+    said(&[&["train", &logs, "--out", &run], &small[..]].concat());
+    std::fs::remove_file(&logs).unwrap();
+    for words in [&["evaluate", &run][..], &["train", "--out", &run, "--more", "2"]] {
+        let told = refused(words);
+        assert!(told.contains("the data of the run are not there"), "{told}");
+        assert!(told.contains("of-logs") && told.contains("restore the file"), "{told}");
+    }
 }
 
 #[test]

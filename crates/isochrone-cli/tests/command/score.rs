@@ -124,6 +124,10 @@ fn nothing_is_overwritten_unasked() {
     scored("kept.csv", &["--force"]);
     assert_ne!(std::fs::read(at("kept.png")).unwrap(), b"mine");
     assert!(refused("kept.csv", &["--no-pictures"]).contains("exists already"));
+    let logs = std::fs::read(at("walks.npz")).unwrap();
+    let told = refused("walks.npz", &["--force", "--no-pictures"]);
+    assert!(told.contains("the output would replace a file that is read"), "{told}");
+    assert_eq!(std::fs::read(at("walks.npz")).unwrap(), logs);
 }
 
 /// The most memory that scoring `rows` frames takes with the data on disk, and the size of their file.

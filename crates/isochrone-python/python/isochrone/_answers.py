@@ -61,7 +61,9 @@ class Inspection(TypedDict):
     lengths: dict[str, float]
     states: list[dict[str, Any]]
     actions: list[dict[str, Any]]
+    choices: int | None
     at_bounds: float | None
+    beyond_bounds: float | None
     positions: list[int] | None
     jumps: dict[str, Any]
     duplicates: int

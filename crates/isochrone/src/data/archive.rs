@@ -272,6 +272,11 @@ fn not_an_archive(file: &mut (impl Read + Seek)) -> Error {
             .hint("convert it: `isochrone data convert FROM TO.npz`"),
         [0x93, b'N', b'U', b'M', b'P', b'Y'] => Error::input("the file is one npy array")
             .hint("save the arrays together: `numpy.savez(file, states=…, terminals=…)`"),
+        bytes if bytes.iter().all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')) => {
+            Error::input("the file is text, expected npz; trajectories are not read from csv").hint(
+                "read it with pandas and save it with `numpy.savez`: docs/formats.md, From logs",
+            )
+        }
         _ => Error::input("the file is not npz: it has no zip end record")
             .hint("save it with `numpy.savez(file, states=…, terminals=…)`"),
     }

@@ -42,6 +42,8 @@ impl CsvReader {
         }
         let names: Vec<String> = text
             .trim_start_matches('\u{feff}')
+            // `numpy.savetxt` marks its header as a comment.
+            .trim_start_matches('#')
             .split(',')
             .map(|name| name.trim().trim_matches('"').to_owned())
             .collect();

@@ -94,7 +94,11 @@ impl D4rlReader {
         let found: Vec<&str> = names.iter().map(String::as_str).collect();
         let has = |key: &str| found.contains(&key);
         for (key, otherwise) in [
-            (STATES, "D4RL has `observations` at the root, Minari `episode_0`, `episode_1`, …"),
+            (
+                STATES,
+                "D4RL has `observations` at the root, Minari `episode_0`, `episode_1`, …; other layouts, such as \
+                 robomimic's, are read with h5py and saved with `numpy.savez`",
+            ),
             (
                 TIMEOUTS,
                 "`timeouts` is 1 on the last row of each trajectory; without it trajectories cannot be told apart",

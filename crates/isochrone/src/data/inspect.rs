@@ -37,8 +37,12 @@ pub struct Inspection {
     pub states: Vec<ColumnSummary>,
     /// Each dimension of the actions; empty without actions.
     pub actions: Vec<ColumnSummary>,
-    /// The share of action values that are −1 or 1; none without actions.
+    /// How many discrete actions there are; none where actions are no choices.
+    pub choices: Option<usize>,
+    /// The share of action values that are −1 or 1; none without actions, or with discrete ones.
     pub at_bounds: Option<f64>,
+    /// The share of action values beyond these bounds, likewise.
+    pub beyond_bounds: Option<f64>,
     /// The two dimensions of a state that look like a position.
     pub positions: Option<[usize; 2]>,
     /// Steps that look like missed ends of trajectories.
@@ -103,7 +107,9 @@ impl Inspection {
             trajectories: rows.lengths.len(),
             lengths: lengths(&rows.lengths),
             actions: columns(&rows.actions, rows.action_size),
-            at_bounds: at_bounds(&rows.actions),
+            choices: rows.discrete.then(|| rows.choice_count()),
+            at_bounds: share(rows, |action| (action.abs() - 1.0).abs() <= AT_BOUND),
+            beyond_bounds: share(rows, |action| action.abs() > 1.0 + AT_BOUND),
             jumps: jumps(rows, &states, positions, may_jump),
             duplicates: duplicates(rows),
             states,
@@ -163,9 +169,11 @@ fn columns(values: &[f32], size: usize) -> Vec<ColumnSummary> {
     sums.into_iter().map(finish).collect()
 }
 
-fn at_bounds(actions: &[f32]) -> Option<f64> {
-    let bound = actions.iter().filter(|action| action.abs() >= 1.0 - AT_BOUND).count();
-    (!actions.is_empty()).then(|| bound as f64 / actions.len() as f64)
+/// The share of action values of which `is` holds; none where there are none, or only choices.
+fn share(rows: &RawRows, is: impl Fn(f32) -> bool) -> Option<f64> {
+    let count = rows.actions.iter().filter(|&&action| is(action)).count();
+    let has_values = !rows.actions.is_empty() && !rows.discrete;
+    has_values.then(|| count as f64 / rows.actions.len() as f64)
 }
 
 /// The rows of each trajectory.
@@ -309,8 +317,22 @@ mod tests {
         let constant: Vec<bool> = found.states.iter().map(|column| column.constant).collect();
         assert_eq!(constant, [false, false, true]);
         assert_eq!(found.positions, Some([0, 1]));
-        assert_eq!(found.at_bounds, Some(0.25));
+        assert_eq!(
+            (found.at_bounds, found.beyond_bounds, found.choices),
+            (Some(0.25), Some(0.0), None)
+        );
         assert_eq!((found.jumps.suspicious, found.duplicates, found.not_finite()), (0, 0, 0));
+    }
+
+    #[test]
+    fn actions_at_their_bounds_beyond_them_and_choices_are_told_apart() {
+        let mut rows = walk(&[0.0], 4);
+        rows.actions = vec![1.0, -1.0, 3.0, 0.5];
+        let found = Inspection::of(&rows);
+        assert_eq!((found.at_bounds, found.beyond_bounds), (Some(0.5), Some(0.25)));
+        (rows.actions, rows.discrete) = (vec![1.0, 0.0, 2.0, 1.0], true);
+        let found = Inspection::of(&rows);
+        assert_eq!((found.at_bounds, found.beyond_bounds, found.choices), (None, None, Some(3)));
     }
 
     #[test]

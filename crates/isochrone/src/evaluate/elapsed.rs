@@ -8,6 +8,9 @@
 //! The drop is how much the learned steps to a goal fall per elapsed step on the way to it: the
 //! median slope between two starts of one goal (Theil 1950, Sen 1968). It is 1 where the recording
 //! heads for the goal and less where it wanders.
+//!
+//! No way is shorter than its fastest: in no coordinate does a row change by more than the largest
+//! recorded change, so that a goal is at least max over i of |Δᵢ| / (largest |change of i|) steps away.
 
 use std::ops::Range;
 
@@ -22,12 +25,12 @@ use crate::random::{Draws, Purpose, Stream};
 
 /// Goals that are drawn.
 const GOALS: u32 = 400;
-/// Learned steps are far above elapsed ones beyond this factor and this many steps: a goal has a
-/// width, and no learner is right to the step.
+/// Learned steps are far above elapsed ones, or far below the fewest that are possible, beyond this
+/// factor and this many steps: a goal has a width, and no learner is right to the step.
 const FACTOR: f64 = 2.0;
 const SLACK: f64 = 10.0;
-/// The share of the pairs of a band that may be far above, and the fewest pairs that tell.
-const MOST_ABOVE: f64 = 0.5;
+/// The share of the pairs of a band that may be far off, and the fewest pairs that tell.
+const MOST_OFF: f64 = 0.5;
 const FEWEST: usize = 20;
 /// Spearman's ρ with elapsed steps below which learned ones count as not ordered.
 const LEAST_ORDER: f64 = 0.2;
@@ -53,6 +56,8 @@ pub struct Band {
     pub learned: f64,
     /// The share whose learned steps are more than twice the elapsed ones plus 10.
     pub far_above: f64,
+    /// The share that reads less than the fewest possible steps, less 10, and halved.
+    pub far_below: f64,
 }
 
 /// Whether learned steps can be read as steps, as far as recorded trajectories can tell.
@@ -63,6 +68,9 @@ pub enum Verdict {
     Steps,
     /// In some band most pairs read more than twice the elapsed steps plus 10.
     FarAbove,
+    /// In some band twice the learned steps plus 10 are too few for most pairs, even at the fastest
+    /// recorded change of every coordinate.
+    FarBelow,
     /// They hardly rise with elapsed steps.
     Unordered,
 }
@@ -138,15 +146,20 @@ fn compare(
     let states = |row: fn(&Pair) -> usize| {
         dataset.gather_states(&pairs.iter().map(|pair| row(pair) as u32).collect::<Vec<_>>())
     };
-    let learned = steps(&states(|pair| pair.from)?, &states(|pair| pair.to)?)?;
+    let (starts, goals) = (states(|pair| pair.from)?, states(|pair| pair.to)?);
+    let learned = steps(&starts, &goals)?;
     let learned: Vec<f64> = learned.into_iter().map(f64::from).collect();
     all_finite(learned.iter().copied())?;
     let elapsed: Vec<f64> = pairs.iter().map(|pair| (pair.to - pair.from) as f64).collect();
-    let bands = bands(&elapsed, &learned);
-    let is_above = |band: &Band| band.pairs >= FEWEST && band.far_above > MOST_ABOVE;
+    let bands = bands(&elapsed, &learned, &fewest(dataset, &starts, &goals));
+    let is_off = |share: fn(&Band) -> f64| {
+        bands.iter().any(|band| band.pairs >= FEWEST && share(band) > MOST_OFF)
+    };
     let spearman = spearman(&elapsed, &learned);
-    let reading = if bands.iter().any(is_above) {
+    let reading = if is_off(|band| band.far_above) {
         Verdict::FarAbove
+    } else if is_off(|band| band.far_below) {
+        Verdict::FarBelow
     } else if spearman.is_some_and(|rho| rho >= LEAST_ORDER) || elapsed.iter().all(|&k| k < 2.0) {
         Verdict::Steps
     } else {
@@ -224,21 +237,44 @@ fn share(elapsed: &[f64], learned: &[f64], counts: impl Fn(f64, f64) -> bool) ->
         / elapsed.len() as f64
 }
 
-fn bands(elapsed: &[f64], learned: &[f64]) -> Vec<Band> {
+/// The fewest steps that lie between starts and goals at the fastest recorded change of every
+/// coordinate.
+fn fewest(dataset: &Dataset, starts: &[f32], goals: &[f32]) -> Vec<f64> {
+    let size = dataset.state_size();
+    let mut fastest = vec![0.0f32; size];
+    for trajectory in 0..dataset.trajectories() {
+        let rows = dataset.trajectory(trajectory);
+        for row in rows.start + 1..rows.end {
+            let change = dataset.state(row - 1).iter().zip(dataset.state(row));
+            for (fastest, (before, after)) in fastest.iter_mut().zip(change) {
+                *fastest = fastest.max((after - before).abs());
+            }
+        }
+    }
+    let pairs = starts.chunks_exact(size).zip(goals.chunks_exact(size));
+    let of_pair = |(start, goal): (&[f32], &[f32])| {
+        let each = start.iter().zip(goal).zip(&fastest).filter(|(_, fastest)| **fastest > 0.0);
+        let steps = each.map(|((start, goal), fastest)| f64::from((goal - start).abs() / fastest));
+        steps.fold(0.0, f64::max)
+    };
+    pairs.map(of_pair).collect()
+}
+
+fn bands(elapsed: &[f64], learned: &[f64], fewest: &[f64]) -> Vec<Band> {
     let mut bands = Vec::new();
     let farthest = elapsed.iter().copied().fold(0.0, f64::max) as usize;
     let mut from = 1;
     while from <= farthest {
-        let (inside, steps): (Vec<f64>, Vec<f64>) = elapsed
-            .iter()
-            .zip(learned)
-            .filter(|(k, _)| (from..2 * from).contains(&(**k as usize)))
-            .map(|(&k, &d)| (k, d))
-            .unzip();
-        let pairs = inside.len();
-        let far_above = share(&inside, &steps, |k, d| d > FACTOR * k + SLACK);
-        if let (Some(elapsed), Some(learned)) = (median(inside), median(steps)) {
-            bands.push(Band { from, pairs, elapsed, learned, far_above });
+        let inside: Vec<usize> = (0..elapsed.len())
+            .filter(|&at| (from..2 * from).contains(&(elapsed[at] as usize)))
+            .collect();
+        let of = |all: &[f64]| inside.iter().map(|&at| all[at]).collect::<Vec<f64>>();
+        let (steps, learned) = (of(elapsed), of(learned));
+        let far_above = share(&steps, &learned, |k, d| d > FACTOR * k + SLACK);
+        let far_below = share(&of(fewest), &learned, |k, d| k > FACTOR * d + SLACK);
+        if let (Some(elapsed), Some(learned)) = (median(steps), median(learned)) {
+            let pairs = inside.len();
+            bands.push(Band { from, pairs, elapsed, learned, far_above, far_below });
         }
         from *= 2;
     }
@@ -292,6 +328,27 @@ mod tests {
         assert!(torn.at_or_below > 0.6, "{torn:?}");
         let below = judged(&walks(10), |from, to| 0.4 * (to - from));
         assert_eq!((below.reading, below.at_or_below), (Verdict::Steps, 1.0), "wandering data");
+    }
+
+    #[test]
+    fn fewer_steps_than_the_fastest_recorded_moves_take_are_called_far_below() {
+        let below = judged(&walks(10), |from, to| 0.2 * (to - from));
+        assert_eq!((below.reading, below.at_or_below), (Verdict::FarBelow, 1.0));
+        let far = below.bands.last().unwrap();
+        assert!(far.from == 32 && far.far_below == 1.0 && below.bands[2].far_below == 0.0);
+        // Who wanders may be told a tenth of the steps that elapsed: here and back again.
+        let wander = |row: usize| [0.0, 1.0, 2.0, 1.0][row % 4];
+        let states = (0..10).flat_map(|_| (0..48).map(wander)).collect();
+        let dataset = Dataset::new(states, 1, None, &[48; 10]).unwrap();
+        let wandering =
+            judged(&Trajectories { dataset, held_out: true }, |from, to| (to - from).abs());
+        assert!(wandering.bands.iter().all(|band| band.far_below == 0.0));
+        // A single leap makes every way possible.
+        let mut leaping = walks(10);
+        let mut states = leaping.dataset.states().to_vec();
+        states[47] = 1e6;
+        leaping.dataset = Dataset::new(states, 1, None, &[48; 10]).unwrap();
+        assert_ne!(judged(&leaping, |from, to| 0.2 * (to - from)).reading, Verdict::FarBelow);
     }
 
     #[test]

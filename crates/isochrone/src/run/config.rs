@@ -183,12 +183,24 @@ impl RunConfig {
     /// # Errors
     /// As [`RunConfig::parse`], and where the file cannot be read.
     pub fn read(path: &Path, overrides: &[String]) -> Result<Self> {
-        let text = plain::read_text(path).map_err(|error| {
-            Error::input(format!("cannot read the config: {error}"))
-                .in_file(path)
-                .hint("`isochrone config` prints one to save and change")
-        })?;
-        Self::parse(&text, overrides).map_err(|error| error.in_file(path))
+        Self::parse(&text_of(path)?, overrides).map_err(|error| error.in_file(path))
+    }
+
+    /// As [`RunConfig::read`], of a config that says which data to learn from.
+    ///
+    /// # Errors
+    /// As [`RunConfig::read`]; neither the file nor a setting has `data.source`.
+    pub fn read_with_source(path: &Path, overrides: &[String]) -> Result<Self> {
+        let config = Self::read(path, overrides)?;
+        let has_source =
+            |table: &Table| table.get("data").is_some_and(|data| data.get("source").is_some());
+        let written = text_of(path)?.parse().is_ok_and(|table| has_source(&table));
+        if written || has_source(&Self::table(overrides)?) {
+            return Ok(config);
+        }
+        Err(Error::input("no `data.source`: the config does not say which data to learn from")
+            .in_file(path)
+            .hint("add `source = \"logs.npz\"`, or the name of a world, to its section `[data]`"))
     }
 
     fn from_table(mut table: Table) -> Result<Self> {
@@ -350,6 +362,15 @@ fn check_seed(key: &str, seed: u64) -> Result<()> {
     }
     Err(Error::input(format!("`{key}` is `{seed}`, expected 0 to {LARGEST_SEED}"))
         .hint("choose a smaller seed"))
+}
+
+/// The text of a config file.
+fn text_of(path: &Path) -> Result<String> {
+    plain::read_text(path).map_err(|error| {
+        Error::input(format!("cannot read the config: {error}"))
+            .in_file(path)
+            .hint("`isochrone config` prints one to save and change")
+    })
 }
 
 #[cfg(test)]

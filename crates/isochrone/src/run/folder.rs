@@ -92,7 +92,10 @@ pub(super) fn model_facts(config: &RunConfig, data: &str) -> Result<BTreeMap<Str
 pub(super) fn read_model(config: &RunConfig, folder: &Path) -> Result<Model> {
     let path = folder.join(MODEL);
     let hint = format!("`isochrone train --out {}` restores it", folder.display());
-    let (model, facts) = Model::load_with_facts(&path).map_err(|error| error.hint(&hint))?;
+    let (model, facts) = Model::load_with_facts(&path).map_err(|error| match error {
+        Error::Input(_) => error.hint(&hint),
+        other => other,
+    })?;
     // A model of an earlier version does not say which run it is of.
     let mut differing = match facts.get("config") {
         Some(text) => RunConfig::parse(text, &[])

@@ -36,7 +36,7 @@ mod tables;
 pub use config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
 pub use folder::{Listed, Status, list, newest_snapshot, read_config};
 pub use front::{Fitted, Run, RunData};
-pub use open::{OpenRun, open_model};
+pub use open::{OpenRun, check_data, open_model};
 pub use plane::{Ends, PINWHEEL, Plane};
 pub use presets::{known_learners, preset, spelled_out, tuned};
 pub use provenance::{Conditions, Resumption};

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::config::RunConfig;
+use super::config::{DataConfig, RunConfig};
 use super::files::{GRAPH, MODEL};
 use super::folder::{newest_snapshot, read_config, read_model};
-use super::source::{Source, fingerprint, open_source};
+use super::source::{Source, check_source, fingerprint, open_source};
 use crate::data::Dataset;
 use crate::engine::Threads;
 use crate::error::{Error, Result};
@@ -79,8 +79,27 @@ impl OpenRun {
     }
 }
 
+/// Refuses a run whose data are not where its config says.
+///
+/// # Errors
+/// There is no such file: a relative path may be meant from another folder.
+pub fn check_data(folder: &Path, config: &RunConfig) -> Result<()> {
+    let source = &config.data.source;
+    if *source == DataConfig::GIVEN || check_source(source).is_ok() {
+        return Ok(());
+    }
+    let hint = match Path::new(source).is_relative() {
+        true => "the path counts from the folder that the run was started in: ask from there",
+        false => "restore the file",
+    };
+    Err(Error::input(format!("the data of the run are not there: `data.source` is `{source}`"))
+        .in_file(folder)
+        .hint(hint))
+}
+
 /// The data of the run in `folder`, which must be those it began with.
 fn recorded(folder: &Path, config: &RunConfig) -> Result<Source> {
+    check_data(folder, config)?;
     let source = open_source(&config.data)?;
     // A run whose checkpoints were removed to save space can no longer tell.
     if let Ok(snapshot) = newest_snapshot(folder)

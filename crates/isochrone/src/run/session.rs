@@ -133,8 +133,22 @@ fn execute_beside(
             "continuing from {before} to {} updates; schedules and phases now span all of them",
             config.train.steps
         ));
+        if let Some(needed) = distance_needs(config, before) {
+            observer.noted(&format!(
+                "the new updates train the policy alone (`algorithm.phases`); the distance is trained \
+                 further from `--more {needed}` on"
+            ));
+        }
     }
     hardware.threads.enter(|| session.run(observer))
+}
+
+/// How many more updates than `before` it takes until some of them train the distance; none if some of
+/// those that `config` asks for do, or none ever do.
+fn distance_needs(config: &RunConfig, before: u64) -> Option<u64> {
+    let until = config.algorithm.clone().phases_mut()?.critic_until;
+    let misses = until > 0.0 && until * config.train.steps as f64 <= before as f64;
+    misses.then(|| (before as f64 / until) as u64 + 1 - before)
 }
 
 /// Trains `config` to its end without a folder: nothing is kept, and nothing can be resumed.

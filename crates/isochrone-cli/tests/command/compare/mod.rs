@@ -398,7 +398,29 @@ fn what_cannot_be_compared_is_refused_before_any_training() {
     let state = ["--algorithm", "cmd1", "--set", "algorithm.critic=state", "--extraction"];
     refused(&with(&[&state[..], &["ddpg-bc"]].concat()), &["`ddpg-bc` needs", "cmd1-ddpg-bc"]);
     refused(&with(&["--grid", "none.toml"]), &["cannot read the grid", "none.toml"]);
-    refused(&with(&["--results", "none/page.md"]), &["no folder for the page", "none"]);
+    refused(&with(&["--results", "none/page.md"]), &["the folder does not exist", "none"]);
+    let notes = FOLDER.path().join("notes.md");
+    std::fs::write(&notes, "# Notes\n\nMine.\n").unwrap();
+    for flag in ["--results", "--distance"] {
+        let mut command = isochrone();
+        command.args(["compare", "--report-only"]).arg(&*WHOLE).arg(flag).arg(&notes);
+        let [_, told] = said(command, 2);
+        holds(&told, &["this command did not write it", "notes.md"]);
+    }
+    let drawn = FOLDER.path().join("drawn.png");
+    std::fs::write(&drawn, "mine").unwrap();
+    let mut command = isochrone();
+    command.args(["compare", "--report-only"]).arg(&*WHOLE).arg("--results");
+    let [_, told] = said(
+        {
+            command.arg(drawn.with_extension("md"));
+            command
+        },
+        2,
+    );
+    holds(&told, &["the file exists already", "drawn.png"]);
+    let kept = [&notes, &drawn].map(|path| std::fs::read_to_string(path).unwrap());
+    assert_eq!(kept, ["# Notes\n\nMine.\n", "mine"]);
     assert!(!out.exists(), "no folder is made for a command that is refused");
     let mut command = isochrone();
     command.args(["compare", "--report-only", place]);
