@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::opened::open_asked;
-use crate::output::say;
+use crate::output::{is_heard, say};
 
 /// Ask a run's policy for an action, as JSON
 ///
 /// Reads one object such as {"observation": [0.2, 0.1], "goal": [0.3, 0.7]} from standard input,
 /// unless --observation and --goal are given. Prints one object with `action`, `choice` (the index of
 /// a discrete action), `steps` to the goal if the model has a distance, and `spacings`, how far
-/// observation and goal are from the data (above 1, answers are guesses). A key `id` is passed on.
+/// observation and goal are from the data (above 1, answers are guesses). An `id` is copied to the answer.
 ///
-/// With --serve stdin every line is one such object and is answered by one line at once; what is wrong
-/// with a line is its answer, {"id": …, "error": …}, and the loop goes on until the input ends. Blank
+/// With --serve stdin every line is one such object and is answered by one line at once; a bad
+/// line is answered by {"id": …, "error": …}, and the loop goes on until the input ends. Blank
 /// lines are skipped.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -115,6 +115,9 @@ fn serve(model: &Model) -> Result<()> {
         match parsed(&text).and_then(|question| answer(model, question)) {
             Ok(reply) => say_line(&reply)?,
             Err(error) => say_line(&Complaint { id: named(&text), error: error.to_string() })?,
+        }
+        if !is_heard() {
+            break;
         }
     }
     Ok(())

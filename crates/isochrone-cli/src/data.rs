@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use isochrone::data::{
-    Choices, ColumnSummary, Format, Inspection, Loaded, Memory, OpenedFile, RawRows, SUSPICIOUS,
-    load, npz, open_sample,
+    Choices, ColumnSummary, Format, Inspection, Leap, Loaded, Memory, OpenedFile, RawRows,
+    SUSPICIOUS, files_of, load, npz, open_sample,
 };
 use isochrone::report::{Coverage, pictures};
 use isochrone::simulate::World;
@@ -13,7 +13,7 @@ use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::generate::{self, Generate};
-use crate::output::{check_target, say, say_json};
+use crate::output::{check_apart, check_target, say, say_json};
 use crate::progress::waiting;
 use crate::wording::{counted, grouped};
 
@@ -89,6 +89,16 @@ impl Input {
         Choices { keys: self.keys.clone() }
     }
 
+    /// Refuses to write to files that are read.
+    fn check_apart(&self, written: &[PathBuf]) -> Result<()> {
+        if written.iter().all(|path| !path.exists()) {
+            return Ok(());
+        }
+        let files = files_of(&self.path)?;
+        let read: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+        written.iter().try_for_each(|path| check_apart(path, &read))
+    }
+
     /// The rows, or a sample if there are too many, and the seconds it took to read them.
     fn read(&self) -> Result<(OpenedFile, f64)> {
         let since = Instant::now();
@@ -123,6 +133,7 @@ struct Report<'a> {
 fn inspect(arguments: &Inspect) -> Result<()> {
     let pictures = arguments.picture.as_deref().map(pictures_of).transpose()?.unwrap_or_default();
     pictures.iter().try_for_each(|path| check_target(path, arguments.force))?;
+    arguments.from.check_apart(&pictures)?;
     let look = |(opened, seconds): (OpenedFile, f64)| {
         let found = Inspection::knowing(&opened.rows, |from, to| {
             let place = |state: &[f32]| [state[0], state[1]].map(f64::from);
@@ -281,8 +292,8 @@ fn checks(found: &Inspection) -> Vec<String> {
         "steps that look like unmarked ends",
     );
     line += &format!(
-        " (longer than {SUSPICIOUS} × {usual}; 90 % of all steps are shorter than {usual}, the longest \
-         is {})",
+        " (longer than {SUSPICIOUS} × {usual}, or a dimension leaps; 90 % of all steps are shorter \
+         than {usual}, the longest is {})",
         digits(jumps.longest),
         usual = digits(jumps.usual)
     );
@@ -291,6 +302,19 @@ fn checks(found: &Inspection) -> Vec<String> {
         line += &format!(", the first after row {}", rows.join(", "));
     }
     lines.push(line);
+    let leap = |leap: &Leap| {
+        format!(
+            "dimension {} (by up to {}; 99 % of its changes are below {})",
+            leap.dimension,
+            digits(leap.longest),
+            digits(leap.usual)
+        )
+    };
+    let leaps: Vec<String> = jumps.leaps.iter().map(leap).collect();
+    if !leaps.is_empty() {
+        let leaps = leaps.join(", ");
+        lines.push(format!("they leap in {leaps}; an angle that wraps does so too"));
+    }
     lines
 }
 
@@ -322,6 +346,7 @@ fn convert(arguments: &Convert) -> Result<()> {
     let to = &arguments.to;
     check_format(to)?;
     check_target(to, arguments.force)?;
+    arguments.from.check_apart(std::slice::from_ref(to))?;
     let write = |loaded: Loaded| npz::write(to, &loaded.dataset).map(|()| loaded);
     let Loaded { dataset, format, notes, .. } = waiting("convert", |_| {
         load(&arguments.from.path, &arguments.from.choices(), Memory::usual()).and_then(write)
@@ -330,7 +355,7 @@ fn convert(arguments: &Convert) -> Result<()> {
         say(&format!("note      {note}"))?;
     }
     say(&format!(
-        "written   {}: {} rows in {}, from {format} to {}",
+        "wrote     {}: {} rows in {}, from {format} to {}",
         to.display(),
         grouped(dataset.rows() as u64),
         counted(dataset.trajectories() as u64, "trajectory", "trajectories"),

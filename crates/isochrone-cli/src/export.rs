@@ -11,7 +11,7 @@ use crate::output::{check_target, say};
 /// Export a run's distance and policy as an ONNX file
 ///
 /// Inputs are `observation` and `goal` (batch × state size, as recorded); outputs are `steps` (batch)
-/// and `action` (batch × action size), as far as the model has them. Normalization and features are
+/// and `action` (batch × action size), if the model has them. Normalization and features are
 /// part of the graph. Opset 18, IR version 8, weights inline; the metadata hold discount, unit and
 /// normalization.
 #[derive(clap::Args)]

@@ -15,8 +15,10 @@ use crate::wording::grouped;
 
 /// For every so many episodes one more is recorded for validation.
 const VALIDATION: u32 = 10;
+/// How mazes are recorded.
+const KINDS: [&str; 5] = ["navigate", "stitch", "explore", "play", "diverse"];
 /// How a maze is recorded by default.
-const USUAL_KIND: &str = "navigate";
+const USUAL_KIND: &str = KINDS[0];
 
 /// Collect a dataset in a built-in world
 ///
@@ -72,9 +74,8 @@ pub fn run(arguments: &Generate) -> Result<()> {
 fn named(name: &str, kind: Option<&str>) -> Result<World> {
     match kind {
         Some(kind) => format!("{name}-{kind}").parse().map_err(|error| {
-            let prefix = format!("{name}-");
-            let kinds = World::ALL.map(|world| world.name().strip_prefix(&prefix));
-            match kinds.into_iter().flatten().collect::<Vec<_>>() {
+            let is_known = |kind: &&&str| format!("{name}-{kind}").parse::<World>().is_ok();
+            match KINDS.iter().filter(is_known).copied().collect::<Vec<_>>() {
                 kinds if !kinds.is_empty() => {
                     Error::input(format!("`{name}` is not recorded as `{kind}`"))
                         .hint(format!("choose `--kind` {}", kinds.join(", ")))

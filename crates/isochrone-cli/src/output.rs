@@ -31,6 +31,11 @@ pub fn say(line: &str) -> Result<()> {
     }
 }
 
+/// Whether somebody still reads standard output.
+pub fn is_heard() -> bool {
+    !CLOSED.load(Ordering::Relaxed)
+}
+
 /// Writes a value as JSON to standard output.
 pub fn say_json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)

@@ -22,7 +22,7 @@ pub fn calibration(
         && let (Some(slope), Some(intercept)) = (measured.found.slope, measured.found.intercept)
     {
         captions.push(format!(
-            "Exact: {}, on {} pairs with a way; line: least squares.",
+            "Exact: {}, on {} reachable pairs; line: least squares.",
             measured.against, measured.found.pairs
         ));
         let trend = Trend::Line { slope: slope as f32, intercept: intercept as f32 };

@@ -16,6 +16,10 @@ use crate::output::{say, say_json};
 use crate::progress::waiting;
 use crate::{examiner, wording};
 
+/// Learned and recorded steps disagree beyond this factor and this many steps.
+const FACTOR: f32 = 2.0;
+const SLACK: f32 = 10.0;
+
 /// Plan a path between two states with the distance of a run
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -304,6 +308,28 @@ fn cautions(doubts: &Doubts, path: &Path) -> Vec<String> {
             gap.typical_steps,
         ));
     }
+    if let Some(recorded) = path.recorded {
+        let (recorded, direct) = (recorded as f32, path.direct);
+        if doubts.leave_out_much(recorded) {
+            cautions.push(format!(
+                "left out: between the moves that the path borrows, and at its ends, lie about {:.0} \
+                 typical steps that nothing recorded covers; `recorded` does not count them",
+                doubts.uncovered,
+            ));
+        }
+        let counted = recorded + doubts.uncovered;
+        if direct > FACTOR * counted + SLACK {
+            cautions.push(format!(
+                "disagreement: {direct:.1} steps are learned where {recorded} were recorded; the \
+                 learned distance is too long here"
+            ));
+        } else if counted > FACTOR * direct + SLACK {
+            cautions.push(format!(
+                "disagreement: {direct:.1} steps are learned where {recorded} were recorded; either the \
+                 path misses a faster way, or the learned distance is too short here"
+            ));
+        }
+    }
     cautions
 }
 
@@ -311,7 +337,9 @@ fn cautions(doubts: &Doubts, path: &Path) -> Vec<String> {
 fn meanings(report: &Report) -> Vec<&'static str> {
     let (path, doubts) = (&report.path, &report.doubts);
     let mut lines = Vec::new();
-    if path.recorded.is_some() && doubts.jumps.is_empty() && doubts.bridges.is_empty() {
+    let is_whole = doubts.jumps.is_empty() && doubts.bridges.is_empty();
+    let leaves_out = path.recorded.is_some_and(|recorded| doubts.leave_out_much(recorded as f32));
+    if path.recorded.is_some() && is_whole && !leaves_out {
         lines.push(
             "recorded: the steps that trajectories took along the path, without its two ends; read \
              this one as steps",

@@ -123,8 +123,8 @@ fn tell(report: &Report<'_>) -> Result<()> {
     ))?;
     if let Some(far @ 1..) = report.far {
         say(&format!(
-            "caution   {} with an end farther from the data than one typical spacing; what is said \
-             about them is a guess",
+            "caution   {} with an end farther from the data than one typical spacing; answers \
+             about them are guesses",
             counted(far, "pair", "pairs")
         ))?;
     }

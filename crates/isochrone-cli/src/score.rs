@@ -1,5 +1,7 @@
 //! `isochrone score`: the steps that remain at every frame of recorded trajectories.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -7,7 +9,7 @@ use isochrone::data::{Choices, Dataset, Field, Loaded, Memory, TableWriter, Valu
 use isochrone::evaluate::{AgainstElapsed, Trajectories, against_elapsed, against_remaining};
 use isochrone::model::Model;
 use isochrone::report::{Remaining, TrajectoryCourse, pictures};
-use isochrone::run::{OpenRun, Source};
+use isochrone::run::OpenRun;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
@@ -32,7 +34,7 @@ pub struct Score {
     /// A file of trajectories, the folder of a Minari or LeRobot dataset, or a folder or a pattern
     /// ('logs/*.npz') of files
     data: PathBuf,
-    /// The folder of the run whose distance is asked
+    /// The folder of the run whose distance is used
     #[arg(long, value_name = "RUN")]
     model: PathBuf,
     /// `last` (the last frame of each trajectory), a state (values separated by commas) or a row of
@@ -303,24 +305,47 @@ fn picture(courses: Vec<(usize, Vec<f32>)>, goal: &Goal, arguments: &Score) -> R
 /// there are some.
 fn calibration(opened: &OpenRun, dataset: &Dataset, goal: &Goal) -> Result<Option<AgainstElapsed>> {
     let (config, model) = (&opened.config, &opened.model);
-    // Where the run's own data are gone, these are other ones.
-    let own = match opened.source() {
-        Ok(source) if same(&source.dataset, dataset)? => Some(source),
-        _ => None,
-    };
-    let trajectories = match own {
-        Some(source) => source.judged_on(config)?,
-        None => Trajectories { dataset: dataset.in_memory()?.into_owned(), held_out: true },
+    let unseen = unseen(dataset, opened)?;
+    let trajectories = Trajectories {
+        held_out: unseen.is_some(),
+        dataset: match unseen {
+            Some(unseen) => unseen,
+            None => dataset.in_memory()?.into_owned(),
+        },
+        places: config.places().to_vec(),
     };
     let judge = if *goal == Goal::Last { against_remaining } else { against_elapsed };
     judge(model, &trajectories, config.evaluation.seed)
 }
 
-/// Whether two datasets hold the same rows.
-fn same(one: &Dataset, other: &Dataset) -> Result<bool> {
-    let sizes = |data: &Dataset| (data.rows(), data.state_size(), data.trajectories());
-    let fingerprint = |data: &Dataset| Source::new(data.clone()).fingerprint();
-    Ok(sizes(one) == sizes(other) && fingerprint(one)? == fingerprint(other)?)
+/// The trajectories of `dataset` that the run did not learn from, a sample where they stay in a file;
+/// none if it learned from all. Where the run's own data are gone, nobody can tell, and none counts.
+fn unseen(dataset: &Dataset, opened: &OpenRun) -> Result<Option<Dataset>> {
+    let Ok(source) = opened.source() else { return Ok(None) };
+    let learned = source.learned_from(&opened.config)?;
+    let known: HashSet<u64> =
+        (0..learned.trajectories()).map(|at| hash(&learned, at)).collect::<Result<_>>()?;
+    let dataset = &*dataset.in_memory()?;
+    let mut states = Vec::new();
+    let mut lengths = Vec::new();
+    for at in 0..dataset.trajectories() {
+        let rows = dataset.trajectory(at);
+        // One row is no way to anywhere.
+        if rows.len() > 1 && !known.contains(&hash(dataset, at)?) {
+            lengths.push(rows.len());
+            rows.for_each(|row| states.extend_from_slice(dataset.state(row)));
+        }
+    }
+    let some = !lengths.is_empty();
+    some.then(|| Dataset::new(states, dataset.state_size(), None, &lengths)).transpose()
+}
+
+/// A number that only equal trajectories share.
+fn hash(dataset: &Dataset, trajectory: usize) -> Result<u64> {
+    let rows: Vec<u32> = dataset.trajectory(trajectory).map(|row| row as u32).collect();
+    let mut hasher = DefaultHasher::new();
+    dataset.gather_states(&rows)?.iter().for_each(|value| hasher.write_u32(value.to_bits()));
+    Ok(hasher.finish())
 }
 
 fn tell(report: &Report, opened: &OpenRun) -> Result<()> {
@@ -336,8 +361,8 @@ fn tell(report: &Report, opened: &OpenRun) -> Result<()> {
     ))?;
     if report.far > 0 {
         say(&format!(
-            "caution   {} farther from the data than one typical spacing; what is said about them \
-             is a guess",
+            "caution   {} farther from the data than one typical spacing; answers about them \
+             are guesses",
             counted(report.far, "frame lies", "frames lie")
         ))?;
     }

@@ -82,8 +82,16 @@ impl SeedsReport {
             let doubt = wording::elapsed_doubt(found.against_elapsed.as_ref()?, &found.algorithm)?;
             Some((found.seed, doubt))
         };
-        if let Some((seed, doubt)) = self.seeds.iter().find_map(doubt) {
-            say(&format!("check     seed {seed}: {doubt}"))?;
+        let mut doubts: Vec<(Vec<String>, String)> = Vec::new();
+        for (seed, doubt) in self.seeds.iter().filter_map(doubt) {
+            match doubts.iter_mut().find(|(_, known)| *known == doubt) {
+                Some((seeds, _)) => seeds.push(seed.to_string()),
+                None => doubts.push((vec![seed.to_string()], doubt)),
+            }
+        }
+        for (seeds, doubt) in doubts {
+            let name = if seeds.len() == 1 { "seed" } else { "seeds" };
+            say(&format!("check     {name} {}: {doubt}", seeds.join(", ")))?;
         }
         for picture in &self.pictures {
             say(&format!("wrote     {}", picture.display()))?;

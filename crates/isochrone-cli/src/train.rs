@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use isochrone::algorithms::{self, Phases};
 use isochrone::collective::{Collective, JobPlace};
 use isochrone::engine::Hardware;
-use isochrone::evaluate::{AgainstElapsed, OverTraining, Rate, Success, against_elapsed};
+use isochrone::evaluate::{
+    AgainstElapsed, AgainstSolved, OverTraining, Rate, Success, against_elapsed,
+};
 use isochrone::run::files::{CONFIG, MODEL};
 use isochrone::run::{self, Finished, RunConfig, Source};
 use isochrone::{Error, Result};
@@ -46,7 +48,8 @@ pub struct Train {
     /// The seed of the run
     #[arg(long, allow_hyphen_values = true, value_parser = seed)]
     pub seed: Option<u64>,
-    /// Train N seeds, counting up from --seed, each in its own folder
+    /// Train N seeds, counting up from --seed, each in its own folder; all on the same data and
+    /// evaluated on the same tasks (`compare` draws both anew for every seed)
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub seeds: Option<u64>,
     /// Train the complete run in --out for N more updates; a run that was stopped is completed first
@@ -80,8 +83,8 @@ pub fn learners() -> String {
         }
     });
     format!(
-        "The learner: {} or {last}; also crl-nce (crl with binary NCE), and in pinwheel and roads \
-         cmd1-paper and cmd2-paper (without our repairs)",
+        "The learner: {} or {last}; also crl-nce (crl with binary NCE), cmd1-paper and cmd2-paper \
+         (without our repairs)",
         names.join(", ")
     )
 }
@@ -97,6 +100,9 @@ struct Report {
     over_training: Option<OverTraining>,
     /// Agreement with the steps that elapsed on recorded trajectories, where a distance was learned.
     against_elapsed: Option<AgainstElapsed>,
+    /// How well the distances that a teacher solved were learned, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against_solved: Option<AgainstSolved>,
     error: Option<String>,
 }
 
@@ -120,7 +126,9 @@ impl Report {
             say(&format!("          {}", wording::evaluations(over)))?;
         }
         let lines = self.against_elapsed.as_ref().map(|found| wording::elapsed(found, algorithm));
-        lines.iter().flatten().try_for_each(|line| say(&format!("check     {line}")))
+        let solved = self.against_solved.as_ref().map(wording::solved);
+        let lines = lines.into_iter().flatten().chain(solved.into_iter().flatten());
+        lines.into_iter().try_for_each(|line| say(&format!("check     {line}")))
     }
 }
 
@@ -213,8 +221,17 @@ fn continued(folder: &Path, arguments: &Train) -> Result<Vec<(RunConfig, PathBuf
     let job = |folder: PathBuf| {
         let mut config = run::read_config(&folder)?;
         run::check_data(&folder, &config)?;
-        if let Some(more) = arguments.more.filter(|_| folder.join(MODEL).exists()) {
-            config.train.steps = config.train.steps.saturating_add(more);
+        match arguments.more {
+            Some(more) if folder.join(MODEL).exists() => {
+                config.train.steps = config.train.steps.saturating_add(more);
+            }
+            Some(more) => crate::output::warn(&format!(
+                "note: {} was stopped before its {} updates: it is completed first; `--more {more}` \
+                 adds to it when given again",
+                folder.display(),
+                config.train.steps
+            )),
+            None => {}
         }
         Ok((config, folder))
     };
@@ -319,6 +336,17 @@ impl Asked<'_> {
             parse(&flags)?.algorithm.set_extraction(extraction)?;
             flags.push(text("algorithm.extraction.name", extraction)?);
         }
+        for (flag, is_given, key) in [
+            ("`--algorithm`", self.algorithm.is_some(), "algorithm.name"),
+            ("`--extraction`", self.extraction.is_some(), "algorithm.extraction.name"),
+            ("`--seed`", self.seed.is_some(), "seed"),
+            ("a source", self.data().is_some(), "data.source"),
+        ] {
+            if is_given && RunConfig::has_setting(self.overrides, key)? {
+                return Err(Error::input(format!("{flag} and `--set {key}` are both given"))
+                    .hint("leave one of the two out"));
+            }
+        }
         flags.extend(self.overrides.iter().cloned());
         Ok(flags)
     }
@@ -344,12 +372,23 @@ fn resolve_from(old: &Path, asked: &Asked<'_>) -> Result<RunConfig> {
             .hint("leave out `--algorithm`"));
     }
     run::check_data(old, &config)?;
+    let had_dynamics =
+        config.algorithm.clone().extraction_mut().is_some_and(|it| it.name() == "ddpg-bc");
     let config = config.to_toml()?;
     let mut flags = asked.flags()?;
     flags.push(text("from", &old.display().to_string())?);
     let parse = |overrides: &[String]| RunConfig::parse(&config, overrides);
     let mut config = parse(&asked.settings(flags, parse)?)?;
     let learner = config.algorithm.name();
+    if config.algorithm.teacher().is_some() && asked.extraction == Some("ddpg-bc") && !had_dynamics
+    {
+        return Err(Error::input(format!(
+            "`{learner}` learns the dynamics that `ddpg-bc` needs together with the distance, and this \
+             run has none"
+        ))
+        .in_file(old)
+        .hint("choose `--extraction awr`, or train anew with `--extraction ddpg-bc`"));
+    }
     let phases = config.algorithm.phases_mut().ok_or_else(|| {
         Error::input(format!("`{learner}` learned no distance to take a policy from"))
             .hint("choose a run of another algorithm")
@@ -406,11 +445,13 @@ fn tell(
             success: None,
             over_training,
             against_elapsed: None,
+            against_solved: None,
             error: None,
         };
         match result {
-            Ok(Finished { model, success }) => {
+            Ok(Finished { model, success, against_solved }) => {
                 report.success = success;
+                report.against_solved = against_solved;
                 if let Some(trajectories) = judged.as_ref().filter(|_| model.has_distance()) {
                     let seed = config.evaluation.seed;
                     report.against_elapsed = against_elapsed(&model, trajectories, seed)?;

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use isochrone::Result;
 use isochrone::algorithms;
-use isochrone::evaluate::{AgainstElapsed, Audit, Band, LAST, Line, OverTraining, Rate, Verdict};
+use isochrone::evaluate::{
+    AgainstElapsed, AgainstSolved, Audit, Band, LAST, Line, OverTraining, Rate, Verdict,
+};
 use isochrone::run::{self, RunConfig};
 use isochrone::simulate::World;
 use isochrone::tabular::steps;
@@ -103,8 +105,8 @@ pub fn accuracy(measured: &Measured) -> [String; 2] {
             maybe(found.median_relative_error.map(|error| 100.0 * error), 0),
         ),
         format!(
-            "on {} with a way{apart}; exact: {}",
-            counted(found.pairs as u64, "pair", "pairs"),
+            "on {}{apart}; exact: {}",
+            counted(found.pairs as u64, "reachable pair", "reachable pairs"),
             measured.against
         ),
     ]
@@ -148,6 +150,13 @@ pub fn elapsed_share(found: &AgainstElapsed) -> String {
 pub fn elapsed_doubt(found: &AgainstElapsed, algorithm: &str) -> Option<String> {
     let why = match found.reading {
         Verdict::Steps => return None,
+        Verdict::TooFew => {
+            return Some(
+                "too few recorded pairs to tell whether the learned numbers can be read as steps: no range \
+                 of elapsed steps has 20"
+                    .to_owned(),
+            );
+        }
         Verdict::FarAbove => "most pairs of some length read far above the steps that elapsed",
         Verdict::FarBelow => {
             "most pairs of some length read far fewer steps than even the fastest recorded moves take"
@@ -160,6 +169,26 @@ pub fn elapsed_doubt(found: &AgainstElapsed, algorithm: &str) -> Option<String> 
         format!("where steps matter, use `--algorithm {}`", algorithms::Config::DEFAULT)
     };
     Some(format!("do not read the learned numbers as steps: {why}; {remedy}"))
+}
+
+/// How well solved distances were learned, a line each.
+pub fn solved(found: &AgainstSolved) -> Vec<String> {
+    let error = 100.0 * found.median_relative_error;
+    let mut lines = vec![format!(
+        "learned against solved steps: a median error of {error:.0} % on {} pairs",
+        grouped(found.pairs as u64)
+    )];
+    if let Some(back) = found.ways_back.as_ref().filter(|back| back.are_lost) {
+        lines.push(format!(
+            "one-way moves are read both ways: the way back over {:.0} % of recorded moves takes 10 steps \
+             or more, {:.0} in the median, of which {:.1} were learned; train longer (`--more`), or tell \
+             nearby places apart: docs/choosing.md, One-way streets",
+            100.0 * back.share,
+            back.solved,
+            back.learned
+        ));
+    }
+    lines
 }
 
 /// How ranks and scale of learned steps agree with exact ones.

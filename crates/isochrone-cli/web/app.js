@@ -84,7 +84,7 @@ async function loadMaps() {
   document.querySelector("main").classList.toggle("empty", !open.length);
   if (!open.length) return;
   const size = open[0].state_size;
-  if (!view.axes || view.axes.length !== 2 || view.axes.some((axis) => !(axis >= 0 && axis < size))) view.axes = open[0].axes;
+  if (!fitting(view.axes, size)) view.axes = open[0].axes;
   if (isOffline) view.axes = open[0].axes;
   const maps = open.map((about) => page.maps.find((one) => one.run === about.run) ?? addMap(about));
   await Promise.all(open.map(async (about, at) => {
@@ -99,6 +99,12 @@ async function loadMaps() {
   tellAbilities();
   redraw();
   settled();
+}
+
+/** Whether these are two coordinates of states with `size` values, and different ones where there are two. */
+function fitting(axes, size) {
+  if (axes?.length !== 2 || (size > 1 && axes[0] === axes[1])) return false;
+  return axes.every((axis) => Number.isInteger(axis) && axis >= 0 && axis < size);
 }
 
 /** Where the longest recorded trajectory ends. */
@@ -188,7 +194,8 @@ function connect() {
     drawCurve();
   });
   window.addEventListener("hashchange", () => {
-    Object.assign(view, { t: null, direction: "to", path: "graph" }, readAddress());
+    const axes = page.maps[0]?.about.axes ?? null;
+    Object.assign(view, { goal: null, start: null, axes, t: null, direction: "to", path: "graph" }, readAddress());
     loadMaps().then(restore);
   });
 }

@@ -98,19 +98,22 @@ export class MapView {
     ];
   }
 
-  /** The cell of a point of the plane: its place among the known ones, and whether it is one. */
+  /** The cell of a point of the plane: its place among the known ones, whether it is one, and whether the map has the point. */
   cellAt([x, y]) {
     const { horizontal, vertical, columns, rows, cells } = this.map;
     const place = (value, [low, high], count) => Math.max(0, Math.min(count - 1, Math.floor(((value - low) / (high - low)) * count)));
     const [column, row] = [place(x, horizontal, columns), place(y, vertical, rows)];
     const known = this.places.get(row * columns + column);
-    if (known !== undefined) return { at: known, near: true };
+    // States are rounded to 32 bits, and the ends with them.
+    const within = (value, ends) => Math.fround(value) >= Math.fround(ends[0]) && Math.fround(value) <= Math.fround(ends[1]);
+    const inside = within(x, horizontal) && within(y, vertical);
+    if (known !== undefined) return { at: known, near: inside, inside };
     let [best, least] = [0, Infinity];
     for (let at = 0; at < cells.length; at++) {
       const gap = ((cells[at] % columns) - column) ** 2 + (Math.floor(cells[at] / columns) - row) ** 2;
       if (gap < least) [best, least] = [at, gap];
     }
-    return { at: best, near: false };
+    return { at: best, near: false, inside };
   }
 
   /** A whole state at a point of the plane; the other values are those of the nearest cell. */

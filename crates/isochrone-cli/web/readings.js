@@ -18,7 +18,7 @@ export function tellSteps() {
     if (page.maps.length > 1) title.textContent += `: ${steps(there)} from start to goal`;
     return titled(map, paragraph(steps(there), "big"), paragraph(`from start to goal; ${steps(back)} back`, "quiet"));
   });
-  const place = (name, state) => state && paragraph(`${name} ${coordinates(state)}${isFar(state) ? ": far from the data, a guess" : ""}`, "quiet");
+  const place = (name, state) => state && paragraph(`${name} ${coordinates(state)}${doubt(state)}`, "quiet");
   say("reading", ...words, place("★ goal", view.goal), place("● start", view.start));
 }
 
@@ -29,9 +29,16 @@ function coordinates(state) {
   return `(${shown.join(", ")})${rest ? ` and ${rest} more ${rest === 1 ? "value" : "values"}` : ""}`;
 }
 
-function isFar(state) {
-  const map = page.maps[0];
-  return !map.cellAt(view.axes.map((axis) => state[axis])).near;
+/** Says where a state is far from the data or outside of a map. */
+function doubt(state) {
+  const maps = page.maps.filter((map) => map.map);
+  const found = maps.map((map) => {
+    const { near, inside } = map.cellAt(map.map.axes.map((axis) => state[axis]));
+    return near ? "" : inside ? "far from the data" : "outside of the map";
+  });
+  if (found.every((words) => words === found[0])) return found[0] ? `: ${found[0]}, a guess` : "";
+  const told = found.map((words, at) => words && `${words} of ${maps[at].about.title}`);
+  return `: ${told.filter(Boolean).join("; ")}, a guess there`;
 }
 
 export function tellLimit() {
@@ -50,12 +57,15 @@ export function tellLegend() {
   const told = `${step} ${count}`;
   if (element("legend").dataset.told === told) return;
   element("legend").dataset.told = told;
-  const apart = Math.ceil(count / (innerWidth < 600 ? 5 : 12));
+  const narrow = innerWidth < 600;
+  const apart = Math.ceil(count / (narrow ? 5 : 12));
+  // Where cells are narrow, "more" needs the room of the label before it.
+  const labelled = (at) => at % apart === apart - 1 && !(narrow && apart > 1 && at + 2 === count);
   element("legend").replaceChildren("learned steps", ...bands(count).map((colour, at) => {
     const label = document.createElement("span");
     const swatch = document.createElement("i");
     swatch.style.background = css(colour);
-    const value = at + 1 === count ? "more" : at % apart === apart - 1 ? short((at + 1) * step) : "\u00a0";
+    const value = at + 1 === count ? "more" : labelled(at) ? short((at + 1) * step) : "\u00a0";
     label.append(swatch, value);
     return label;
   }));

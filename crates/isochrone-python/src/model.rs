@@ -290,7 +290,11 @@ impl PyModel {
             self.model().need_distance()?;
             let judged = match dataset {
                 None => self.origin.source()?.judged_on(&self.origin.config())?,
-                Some(dataset) => Trajectories { dataset: dataset.in_memory()?, held_out: false },
+                Some(dataset) => Trajectories {
+                    dataset: dataset.in_memory()?,
+                    held_out: false,
+                    places: self.origin.config().places().to_vec(),
+                },
             };
             self.origin.check(&judged.dataset)?;
             against_elapsed(self.model(), &judged, seed)

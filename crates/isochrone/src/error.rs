@@ -4,6 +4,7 @@
 //! is one line: lower case, values in backticks, the path last, then a hint that says what to do.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The result of anything that can fail because of a user's file, config or machine.
@@ -34,7 +35,7 @@ pub enum Error {
         value: f64,
     },
     /// Disk I/O failed. Exit code 4.
-    #[error("cannot {action} `{}`: {source}; hint: free space or choose another folder with `--out`", path.display())]
+    #[error("cannot {action} `{}`: {source}; hint: {}", path.display(), way_out(source))]
     Disk {
         /// What was tried, as a verb: `write`, `rename`, `lock`.
         action: &'static str,
@@ -55,6 +56,16 @@ pub enum Error {
     /// Stopped by a signal; the run is saved. Exit code 128 + signal.
     #[error("stopped by signal {0}; the run is saved")]
     Interrupted(i32),
+}
+
+/// What to do where disk I/O failed.
+fn way_out(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "choose a place that may be written, or change its permissions"
+        }
+        _ => "free space or choose another folder with `--out`",
+    }
 }
 
 /// One line: what is wrong, in which file, and what to do about it.

@@ -148,7 +148,7 @@ impl Model {
             return Ok(());
         }
         Err(Error::input("the model has no distance, only a policy")
-            .hint("cloning learns none; train another algorithm, such as `mqe` or `cmd1`"))
+            .hint("cloning learns none; train another algorithm, such as `atlas`"))
     }
 
     /// Refuses a model that learned a distance alone.

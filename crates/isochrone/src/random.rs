@@ -47,6 +47,7 @@ purposes! {
     SUPPORTED_PAIRS = 0x6301, "Pairs whose supported distance is known.";
     ELAPSED_PAIRS = 0x6302, "Pairs of rows on one trajectory.";
     TYPICAL_PAIRS = 0x6303, "Pairs whose distance is typical.";
+    LESSONS_ASKED = 0x6304, "Pairs that a teacher solved, to ask what was learned.";
     RESAMPLING = 0x6400, "Bootstrap samples.";
 }
 

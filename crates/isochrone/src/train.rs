@@ -9,7 +9,7 @@ use crate::algorithms::{Algorithm, Config, Learner, Problem};
 use crate::checkpoint::Snapshot;
 use crate::collective::Collective;
 use crate::data::sampler::Sampler;
-use crate::data::{Dataset, Normalization, check_room};
+use crate::data::{Dataset, Lessons, Normalization, check_room};
 use crate::engine::{ArenaId, BrokenLoss, Engine, Executor, Hardware, Parameters, Program};
 use crate::error::{Error, Result, Tell};
 use crate::model::{DataSample, Model};
@@ -220,6 +220,16 @@ impl<'d> Trainer<'d> {
     /// Whether a GPU runs the updates.
     pub fn on_gpu(&self) -> bool {
         self.engine.runs_ahead()
+    }
+
+    /// The data trained on.
+    pub(crate) fn dataset(&self) -> &Dataset {
+        &self.data.training
+    }
+
+    /// The distances that a teacher solved for the data trained on, if there is one.
+    pub(crate) fn lessons(&self) -> Option<&Lessons> {
+        self.sampler.taught_by()
     }
 
     /// What a user should know of the teacher and of the device, a line each.

@@ -55,8 +55,8 @@ pub struct Bench {
     /// Seconds to measure each case [default: 1; 0.1 with --quick]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Measure fewer updates, in batches of 256 unless others are named, the planner over fewer rows
-    /// and fewer episodes; with --scaling, only the first two values of each axis
+    /// Measure fewer updates (in batches of 256 unless --batch is given), fewer episodes, and the
+    /// planner over fewer rows; with --scaling, only the first two values of each axis
     #[arg(long)]
     quick: bool,
 }

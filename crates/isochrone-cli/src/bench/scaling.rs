@@ -270,7 +270,7 @@ impl Scaling {
         for Skipped { axis, value, learner, why } in &self.skipped {
             say(&format!("{learner:<10} {:<6} {value:>11}  left out: {why}", axis.name()))?;
         }
-        say(&format!("written   {}", out.join("scaling.json").display()))
+        say(&format!("wrote     {}", out.join("scaling.json").display()))
     }
 }
 

@@ -16,17 +16,17 @@ pub const SIGN: &str = "Written by `isochrone compare --distance`";
 pub fn page(reports: &[ComparisonReport]) -> String {
     let [goals, starts] = ASKED;
     let mut text = format!(
-        "# How right learned steps are\n\n{SIGN} from the runs it trained; not edited by hand.\n\nThe final model of each run is asked for the steps between \
+        "# How accurate the learned steps are\n\n{SIGN} from the runs it trained; not edited by hand.\n\nThe final model of each run is asked for the steps between \
          {goals} goals and {starts} starts of each, all drawn from recorded rows. Exact steps are \
-         −ln max E γ^H / ln(1/γ), H the first time at the goal, over policies that take only \
+         −ln max E γ^H / ln(1/γ), H the steps until the goal is first reached, over policies that take only \
          recorded moves. Cells are mean ± standard error over seeds.\n\n\
-         - Spearman: rank correlation over all pairs with a way, over near ones (at most {NEAR} exact \
+         - Spearman: rank correlation over all reachable pairs, over near ones (at most {NEAR} exact \
          steps), over far ones (more than {FAR}), and over the starts of each goal (the mean).\n\
          - Slope, intercept: learned = slope × exact + intercept, by least squares; in steps.\n\
          - Relative error: the median of |learned − exact| / exact.\n\
-         - No way (AUC): how well pairs without a way are told apart from the others by their learned \
+         - No way (AUC): how well unreachable pairs are told apart from the others by their learned \
          distance; 1 is perfect, 0.5 is chance. A pair that takes more steps than an episode has \
-         counts as one without a way.\n\
+         counts as unreachable.\n\
          - Success: by the policy alone, as in the table of results.\n",
     );
     reports.iter().for_each(|report| worlds(&mut text, report));

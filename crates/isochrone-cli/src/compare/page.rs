@@ -201,7 +201,7 @@ fn protocol(text: &mut String, report: &ComparisonReport) {
     trained(text, report);
     let spent = report.rows.iter().filter_map(|row| Some(row.seconds? * row.complete as f64));
     let minutes = spent.sum::<f64>() / 60.0;
-    let _ = writeln!(text, "- All runs together took {minutes:.1} minutes, added up.\n");
+    let _ = writeln!(text, "- The runs took {minutes:.1} minutes in total.\n");
     runs(text, &report.rows);
 }
 

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use isochrone::evaluate::{Audit, against_elapsed};
+use isochrone::model::Model;
 use isochrone::{Error, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::asked::{
-    Acts, Ends, Episodes, ExactGoal, OfRun, Pairs, named, number, read, rows, whole,
+    Acts, Ends, Episodes, ExactGoal, OfRun, Pairs, apart, known_keys, named, number, read, rows,
+    whole,
 };
 use super::desk::{Clerk, Unanswered};
 use super::http::Answer;
 use super::loaded::Loaded;
 use super::sent;
-use super::subject::ShownRun;
+use super::subject::{ShownRun, described};
 use crate::plan;
 use crate::wording;
 
@@ -36,15 +38,25 @@ pub struct Api {
 /// An answer in JSON, or why there is none.
 type Said = std::result::Result<String, Answer>;
 
-/// Steps, in a list or in a table.
+/// Steps, in a list or in a table, and how far both ends are from the data.
 #[derive(Serialize)]
 struct Steps<T> {
     steps: T,
+    from_spacings: Vec<f32>,
+    to_spacings: Vec<f32>,
 }
 
 #[derive(Serialize)]
 struct Actions<'a> {
     actions: Vec<&'a [f32]>,
+    spacings: Spacings,
+}
+
+/// How far observations and goals are from the data.
+#[derive(Serialize)]
+struct Spacings {
+    observations: Vec<f32>,
+    goals: Vec<f32>,
 }
 
 /// What `isochrone plan --json` prints, and what speaks against following the path.
@@ -68,6 +80,15 @@ impl Api {
         }
     }
 
+    /// The keys that the query of `path` may have.
+    fn keys(path: &str) -> &'static [&'static str] {
+        match path {
+            "/api/map" | "/api/trajectories" => &["run", "x", "y"],
+            "/api/model" | "/api/curves" => &["run"],
+            _ => &[],
+        }
+    }
+
     /// Whether questions to `path` wait at the desk of a run, and so need no turn of their own.
     pub fn waits(path: &str) -> bool {
         matches!(
@@ -78,6 +99,7 @@ impl Api {
 
     /// Answers a question to a path that [`Api::method`] knows.
     pub fn answer(&self, path: &str, query: &str, body: &[u8]) -> Said {
+        known_keys(query, Self::keys(path))?;
         match path {
             "/api/runs" => Ok(self.runs()),
             "/api/map" => self.map(query),
@@ -111,9 +133,7 @@ impl Api {
 
     /// Every run, described.
     fn runs(&self) -> String {
-        let subjects = self.subjects.iter().enumerate();
-        let runs: Vec<_> = subjects.map(|(run, one)| one.description(run)).collect();
-        json!({ "runs": runs }).to_string()
+        json!({ "runs": described(&self.subjects) }).to_string()
     }
 
     fn subject(&self, run: usize) -> std::result::Result<&Arc<ShownRun>, Answer> {
@@ -131,6 +151,7 @@ impl Api {
         let loaded = self.loaded(number(query, "run")?.unwrap_or(0))?;
         let [x, y] = loaded.axes;
         let axes = [number(query, "x")?.unwrap_or(x), number(query, "y")?.unwrap_or(y)];
+        let axes = apart(axes, loaded.opened.model.shape().state_size)?;
         Ok((loaded, axes))
     }
 
@@ -148,7 +169,8 @@ impl Api {
         let size = model.shape().state_size;
         let (from, to) = (rows("from", &asked.from, size)?, rows("to", &asked.to, size)?);
         let steps = model.steps(&from, &to).map_err(|error| refused(&error))?;
-        text(&Steps { steps })
+        let (from_spacings, to_spacings) = (spacings(model, &from)?, spacings(model, &to)?);
+        text(&Steps { steps, from_spacings, to_spacings })
     }
 
     fn pairwise(&self, asked: &Pairs) -> Said {
@@ -161,7 +183,8 @@ impl Api {
         }
         let steps = model.pairwise_steps(&from, &to).map_err(|error| refused(&error))?;
         let steps: Vec<&[f32]> = steps.chunks(asked.to.len().max(1)).collect();
-        text(&Steps { steps })
+        let (from_spacings, to_spacings) = (spacings(model, &from)?, spacings(model, &to)?);
+        text(&Steps { steps, from_spacings, to_spacings })
     }
 
     fn act(&self, asked: &Acts) -> Said {
@@ -172,7 +195,8 @@ impl Api {
         let goals = rows("goals", &asked.goals, size)?;
         let actions = model.act(&observations, &goals).map_err(|error| refused(&error))?;
         let actions: Vec<&[f32]> = actions.chunks(model.shape().action_size.max(1)).collect();
-        text(&Actions { actions })
+        let (observations, goals) = (spacings(model, &observations)?, spacings(model, &goals)?);
+        text(&Actions { actions, spacings: Spacings { observations, goals } })
     }
 
     fn plan(&self, asked: Ends) -> Said {
@@ -196,8 +220,10 @@ impl Api {
 
     fn exact(&self, asked: ExactGoal) -> Said {
         let loaded = self.loaded(asked.run)?;
-        whole("goal", &asked.goal, loaded.opened.model.shape().state_size)?;
-        ask(&loaded, move |clerk| exact(clerk, asked.axes, &asked.goal))
+        let size = loaded.opened.model.shape().state_size;
+        whole("goal", &asked.goal, size)?;
+        let axes = apart(asked.axes, size)?;
+        ask(&loaded, move |clerk| exact(clerk, axes, &asked.goal))
     }
 
     fn rollout(&self, asked: Episodes) -> Said {
@@ -226,7 +252,13 @@ impl Api {
     }
 }
 
-/// The exact steps from every cell of a map to `goal`; what cannot get there has none.
+/// How far each state is from the data; finite, as numbers in JSON are.
+fn spacings(model: &Model, states: &[f32]) -> std::result::Result<Vec<f32>, Answer> {
+    let found = model.novelty(states).map_err(|error| refused(&error))?;
+    Ok(found.into_iter().map(|spacings| spacings.min(f32::MAX)).collect())
+}
+
+/// The exact steps from each of a map's known cells to `goal`; what cannot get there has none.
 fn exact(clerk: &Clerk<'_>, axes: [usize; 2], goal: &[f32]) -> Result<Value> {
     let grid = sent::grid(&clerk.opened.model, clerk.data, axes, sent::FLOATS)?;
     let Some(referee) = clerk.examiner()?.referee() else {

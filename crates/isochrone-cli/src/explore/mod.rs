@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use self::api::Api;
 use self::gate::Gate;
 use self::server::Server;
-use self::subject::ShownRun;
+use self::subject::{Description, ShownRun, described};
 use crate::opened::seed_folders;
 use crate::output::{check_target, say};
 use crate::progress::waiting;
@@ -177,18 +177,17 @@ fn open_browser(link: &str) {
 }
 
 fn export(subjects: &[Arc<ShownRun>], page: &Path) -> Result<()> {
-    let runs = subjects
-        .iter()
-        .enumerate()
-        .map(|(run, subject)| exported(run, subject))
-        .collect::<Result<Vec<_>>>()?;
+    subjects.iter().try_for_each(|subject| subject.open().map(drop))?;
+    let told = described(subjects);
+    let runs = subjects.iter().zip(&told).map(|(subject, about)| exported(subject, about));
+    let runs = runs.collect::<Result<Vec<_>>>()?;
     let text = pages::bundled(&json!({ "runs": runs }));
     write_whole(page, text.as_bytes())?;
     say(&format!("wrote     {}", page.display()))
 }
 
 /// Everything about one run that works without a server.
-fn exported(run: usize, subject: &ShownRun) -> Result<Value> {
+fn exported(subject: &ShownRun, about: &Description) -> Result<Value> {
     let loaded = subject.open()?;
     let axes = loaded.axes;
     let ask = |question: fn(&desk::Clerk<'_>) -> Result<Value>| {
@@ -196,7 +195,7 @@ fn exported(run: usize, subject: &ShownRun) -> Result<Value> {
     };
     let judged = loaded.opened.model.has_distance();
     Ok(json!({
-        "about": subject.description(run),
+        "about": about,
         "map": sent::map(&loaded, axes, FLOATS)?,
         "model": sent::model(&loaded),
         "trajectories": sent::trajectories(&loaded, axes)?,

@@ -39,6 +39,12 @@ impl RecordedData {
         Ok(Self { source, trajectories, ranges, unrunnable })
     }
 
+    /// Whether the states are those of `other`, one by one.
+    pub fn same_as(&self, other: &Self) -> bool {
+        let (one, other) = (&self.source.dataset, &other.source.dataset);
+        one.lengths().eq(other.lengths()) && one.states() == other.states()
+    }
+
     /// The world, where the data come from one.
     pub fn world(&self) -> Option<World> {
         self.source.world.as_ref().map(|recorded| recorded.world)

@@ -95,6 +95,9 @@ impl Server {
         if method == "POST" && kind.split(';').next() != Some("application/json") {
             return Err(Answer::refusal(415, "the Content-Type of a question is application/json"));
         }
+        if method == "POST" && head.header("content-length").is_none() {
+            return Err(Answer::refusal(411, "send the body with its Content-Length"));
+        }
         Ok(())
     }
 

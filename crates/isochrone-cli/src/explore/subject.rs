@@ -191,7 +191,7 @@ impl ShownRun {
     }
 
     /// What the page is told about the run, which is number `run`.
-    pub fn description(&self, run: usize) -> Description {
+    fn description(&self, run: usize) -> Description {
         let (config, waiting) = self.locked(|state| (state.config.clone(), state.waiting.clone()));
         let loaded = self.loaded().ok();
         let of = |get: &dyn Fn(&Loaded) -> u64| loaded.as_deref().map_or(0, get);
@@ -211,6 +211,32 @@ impl ShownRun {
             about: loaded.as_deref().map(About::of),
         }
     }
+}
+
+/// What the page is told about each run; of the second one also that it learned from other data.
+pub fn described(subjects: &[Arc<ShownRun>]) -> Vec<Description> {
+    let mut told: Vec<Description> =
+        subjects.iter().enumerate().map(|(run, subject)| subject.description(run)).collect();
+    if let [first, second] = subjects
+        && let (Ok(one), Ok(other)) = (first.loaded(), second.loaded())
+        && !one.data.same_as(&other.data)
+        && let [first, second] = &mut told[..]
+        && let Some(about) = &mut second.about
+    {
+        let [one, other] = [&first.source, &second.source].map(|source| file_name(source));
+        about.notes.push(if one == other {
+            format!(
+                "the two runs learned from different recordings of `{one}`, so their steps can \
+                 differ for that alone"
+            )
+        } else {
+            format!(
+                "the two runs learned from different data, `{one}` and `{other}`, so a place in one \
+                 map need not be the same place in the other"
+            )
+        });
+    }
+    told
 }
 
 /// A file by its name alone, a world as it is.

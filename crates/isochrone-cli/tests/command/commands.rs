@@ -96,7 +96,9 @@ fn a_plan_names_its_states_its_sources_and_how_far_its_ends_are_from_the_data() 
     assert!(text.contains("bottom") && text.contains("right"), "{text}");
     assert!(text.contains("\nmeaning   recorded: ") && text.contains("read this one"), "{text}");
     assert!(text.contains("\nmeaning   steps left: "), "{text}");
-    assert!(!text.contains("caution"), "{text}");
+    // Its numbers are no steps yet.
+    let cautions: Vec<&str> = text.lines().filter(|line| line.starts_with("caution")).collect();
+    assert!(cautions.iter().all(|line| line.contains("disagreement: ")), "{text}");
     assert!(RUN.join("plan.svg").exists() && RUN.join("plan.png").exists());
     let found = said_json(&[&ends[..], &["--json", "--no-pictures"]].concat());
     let states = found["path"]["states"].as_array().unwrap();
@@ -155,6 +157,13 @@ fn an_audit_on_data_of_another_world_says_that_its_distances_are_guesses() {
     let told = audit("roads");
     assert!(told.contains("states of `roads` are far from those the model learned from"), "{told}");
     assert_eq!(audit("pinwheel-shortcut"), "");
+}
+
+#[test]
+fn the_steps_from_a_state_to_itself_are_0() {
+    let commute = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/commute.toml");
+    let text = said(&["exact", commute, "--json"]);
+    assert!(!text.contains("-0.0") && text.contains("0.0"), "{text}");
 }
 
 #[test]

@@ -200,6 +200,85 @@ fn wide_numbers_are_rounded_and_said_to_be() {
     assert_eq!(wide["states"], plain["states"]);
 }
 
+#[test]
+fn a_column_that_rounding_destroys_is_named_wherever_data_are_read() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("far.npz");
+    let far = |at: usize, value: f64| if at % 2 == 1 { value + 4_649_776.0 } else { value };
+    std::fs::write(&path, with("observations", Some(wide("observations", far)))).unwrap();
+    let is_told = |words: &str| {
+        assert!(words.contains("column 1 of `observations` changes by 0."), "{words}");
+        assert!(words.contains("but is rounded by up to 0.2"), "{words}");
+        assert!(words.contains("subtract an offset before saving"), "{words}");
+    };
+    let target = folder.path().join("out.npz");
+    for arguments in [&["inspect", text(&path)][..], &["convert", text(&path), text(&target)]] {
+        is_told(&told(arguments));
+    }
+    for (memory, out) in [("1 GiB", "run"), ("1 kB", "other")] {
+        let memory = format!("data.memory={memory}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_isochrone"));
+        command.args(["train", text(&path), "--algorithm", "cmd1", "--set", &memory]);
+        command.args(["--set", "train.steps=2", "--set", "train.batch_size=8", "--out", out]);
+        command.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.path());
+        let output = command.output().unwrap();
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{words}");
+        is_told(&words);
+    }
+}
+
+#[test]
+fn a_dimension_that_leaps_is_told_by_its_number() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("leap.npz");
+    let swing = |at: usize, half: usize| 0.05 * (at % (2 * half)).abs_diff(half) as f32;
+    let state = |row: usize| {
+        let leap = if row < 200 { 0.0 } else { 0.8 };
+        [swing(row, 80), swing(row + 33, 80), swing(row + 7, 20), swing(row, 20) + leap]
+    };
+    let states: Vec<u8> = (0..400).flat_map(state).flat_map(f32::to_le_bytes).collect();
+    let mut ends = vec![0; 400];
+    ends[399] = 1;
+    let arrays = [
+        ("states".to_owned(), npy("<f4", "(400, 4)", &states)),
+        ("terminals".to_owned(), npy("|b1", "(400,)", &ends)),
+    ];
+    std::fs::write(&path, npz(&arrays)).unwrap();
+    let words = told(&["inspect", text(&path)]);
+    assert!(words.contains("1 step that looks like an unmarked end"), "{words}");
+    assert!(words.contains("the first after row 199"), "{words}");
+    assert!(words.contains("they leap in dimension 3 (by up to 0."), "{words}");
+    let words = told(&["inspect", text(&fixture("ogbench.npz"))]);
+    assert!(!words.contains("they leap in"), "{words}");
+}
+
+#[test]
+fn a_file_that_is_read_is_never_replaced() {
+    let folder = TempDir::new().unwrap();
+    let logs = folder.path().join("logs");
+    std::fs::create_dir(&logs).unwrap();
+    let [first, second] = ["part-0.npz", "part-1.npz"].map(|name| logs.join(name));
+    let odd = folder.path().join("map.svg");
+    for file in [&first, &second, &odd] {
+        std::fs::copy(fixture("ogbench.npz"), file).unwrap();
+    }
+    let before = std::fs::read(&second).unwrap();
+    for source in [&second, &logs, &logs.join("part-*.npz")] {
+        let line = refused(&["convert", text(source), text(&second), "--force"]);
+        assert!(line.contains("would replace a file that is read"), "{line}");
+        assert!(std::fs::read(&second).unwrap() == before);
+    }
+    // A picture is two files.
+    let picture = folder.path().join("map.png");
+    let line = refused(&["inspect", text(&odd), "--picture", text(&picture), "--force"]);
+    assert!(line.contains("would replace a file that is read"), "{line}");
+    assert!(std::fs::read(&odd).unwrap() == before && !picture.exists());
+    // What is not read may be replaced.
+    told(&["convert", text(&first), text(&second), "--force"]);
+    assert!(std::fs::read(&second).unwrap() != before);
+}
+
 #[cfg(feature = "hdf5")]
 #[test]
 fn every_format_becomes_an_npz_that_says_the_same() {
@@ -207,7 +286,7 @@ fn every_format_becomes_an_npz_that_says_the_same() {
     for name in ["ogbench.npz", "d4rl-u8.hdf5", "minari-plain", "minari-dict"] {
         let to = folder.path().join(format!("{name}.npz"));
         let words = told(&["convert", text(&fixture(name)), text(&to)]);
-        assert!(words.contains("written   "), "{words}");
+        assert!(words.contains("wrote     "), "{words}");
         let (before, after) = (report(&fixture(name)), report(&to));
         for key in ["rows", "trajectories", "lengths", "states", "actions", "jumps"] {
             assert_eq!(before[key], after[key], "{name}: {key}");

@@ -1,6 +1,6 @@
 //! Questions to a trained run from files and line by line.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
@@ -241,6 +241,28 @@ fn a_loop_answers_line_by_line_and_survives_mistakes() {
     }
     assert_eq!(lines[2]["id"], serde_json::json!([2]));
     assert!(lines[1].get("id").is_none());
+}
+
+#[test]
+fn a_loop_ends_once_nobody_reads_its_answers() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_isochrone"))
+        .args(["act", RUN.to_str().unwrap(), "--serve", "stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut ask = || input.write_all(b"{\"observation\": [0.2, 0.1], \"goal\": [0.3, 0.7]}\n");
+    let mut answers = BufReader::new(child.stdout.take().unwrap());
+    ask().unwrap();
+    let mut answer = String::new();
+    answers.read_line(&mut answer).unwrap();
+    assert!(answer.starts_with('{'), "{answer}");
+    drop(answers);
+    // What is still asked fills its input, and it ends all the same.
+    let refused = (0..1_000_000).any(|_| ask().is_err());
+    assert!(refused, "it reads on though its reader has gone");
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

@@ -282,6 +282,64 @@ fn what_would_train_on_other_data_or_mix_runs_is_refused() {
 }
 
 #[test]
+fn what_is_said_twice_or_cannot_be_trained_is_refused_before_the_work() {
+    let folder = TempDir::new().unwrap();
+    let out = path(folder.path());
+    for (flag, value, setting) in [
+        ("--algorithm", "cmd1", "algorithm.name=cmd2"),
+        ("--extraction", "awr", "algorithm.extraction.name=ddpg-bc"),
+        ("--seed", "3", "seed=5"),
+    ] {
+        let told = refused(&["train", "pinwheel", flag, value, "--set", setting, "--out", out]);
+        assert!(told.contains("are both given") && told.contains(flag), "{told}");
+    }
+    for (learner, setting, key) in [
+        ("tmd", "algorithm.invariance_weight=-1", "invariance_weight"),
+        ("tmd", "algorithm.backup_weight=nan", "backup_weight"),
+        ("mqe", "algorithm.invariance_weight=-1", "invariance_weight"),
+        ("qrl", "algorithm.first_multiplier=0.001", "first_multiplier"),
+    ] {
+        let floored = ["--set", "algorithm.multiplier=floored"];
+        let words = ["train", "pinwheel", "--algorithm", learner, "--set", setting, "--out", out];
+        let told = refused(&[&words[..], if learner == "qrl" { &floored } else { &[] }].concat());
+        assert!(told.contains(&format!("`algorithm.{key}` is ")), "{told}");
+    }
+    let run = folder.path().join("atlas");
+    said(&train("train.steps=2", path(&run), &["--algorithm", "atlas"]));
+    let told = refused(&["train", "--from", path(&run), "--extraction", "ddpg-bc"]);
+    assert!(told.contains("the dynamics that `ddpg-bc` needs"), "{told}");
+}
+
+#[test]
+fn more_updates_of_a_stopped_run_are_said_to_come_later() {
+    let folder = TempDir::new().unwrap();
+    let run = folder.path().join("run");
+    said(&train("train.steps=5", path(&run), &[]));
+    std::fs::remove_file(run.join("model.safetensors")).unwrap();
+    let (_, told) = said(&["train", "--out", path(&run), "--more", "3", "--threads", "1"]);
+    assert!(
+        told.contains("it is completed first; `--more 3` adds to it when given again"),
+        "{told}"
+    );
+    let (listed, _) = said(&["runs", path(folder.path())]);
+    assert!(listed.contains("complete  step 5/5"), "{listed}");
+}
+
+#[test]
+fn the_default_learner_says_how_well_it_learned_what_it_solved() {
+    let folder = TempDir::new().unwrap();
+    let run = folder.path().join("run");
+    let (text, _) = said(&train("train.steps=5", path(&run), &["--algorithm", "atlas"]));
+    assert!(
+        text.contains("\ncheck     learned against solved steps: a median error of "),
+        "{text}"
+    );
+    let out = folder.path().join("other");
+    let (text, _) = said(&train("train.steps=5", path(&out), &["--json"]));
+    assert!(!text.contains("against_solved"), "{text}");
+}
+
+#[test]
 fn a_run_that_lost_a_row_of_its_tables_is_refused() {
     let folder = TempDir::new().unwrap();
     let run = folder.path().join("run");

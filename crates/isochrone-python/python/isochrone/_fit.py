@@ -95,7 +95,7 @@ def fit(
     ``progress`` is True or False, or a function that is called with the updates done, all updates
     and the newest metrics; by default a bar is drawn in terminals and notebooks. ``settings`` sets
     any other key of the config, by dotted keys or nested dicts: ``isochrone config`` prints them.
-    What should be known about the data goes to the logger ``isochrone``.
+    Notes about the data go to the logger ``isochrone``.
 
     >>> walk = [[0.1 * step] for step in range(20)]
     >>> data = isochrone.Dataset.from_trajectories([walk] * 10)
@@ -142,4 +142,4 @@ def _text(key: str, value: Any) -> str:
         return json.dumps(value)
     except TypeError:
         kind = type(value).__name__
-        raise ValueError(f"`{key}` is a `{kind}`, expected a number, a text or a list") from None
+        raise ValueError(f"`{key}` is a `{kind}`, expected a number, a string or a list") from None

@@ -221,6 +221,14 @@ impl Config {
         }
     }
 
+    /// The same, to change it.
+    pub fn teacher_mut(&mut self) -> Option<&mut teacher::Settings> {
+        match self {
+            Self::Atlas(config) => Some(&mut config.teacher),
+            _ => None,
+        }
+    }
+
     /// The phases of this learner, to read or replace; `None` if it is all one.
     pub fn phases_mut(&mut self) -> Option<&mut Phases> {
         self.choices_mut().phases_mut()

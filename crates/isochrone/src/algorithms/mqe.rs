@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::paired::{PairedChoices, PairedNet};
 use super::policy::PolicyPass;
-use super::{Algorithm, Critic, Phases, Problem, positive, up_to_one};
+use super::{Algorithm, Critic, Phases, Problem, not_negative, positive, up_to_one};
 use crate::data::sampler::{Column, End, First, Offsets, Rows, Waypoints};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
@@ -99,6 +99,7 @@ impl Mqe {
         config.optimizer.check("algorithm.optimizer")?;
         config.waypoints.check("algorithm.waypoints")?;
         positive("algorithm.cutoff", config.cutoff)?;
+        not_negative("algorithm.invariance_weight", config.invariance_weight)?;
         up_to_one("algorithm.diagonal", config.diagonal)?;
         let choices = PairedChoices {
             name: "mqe",

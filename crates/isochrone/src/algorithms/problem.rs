@@ -70,7 +70,7 @@ impl Problem {
             return Ok(());
         }
         Err(Error::input(format!("`{name}` needs actions, the data have none"))
-            .hint("without actions `cmd1`, `crl`, `qrl`, `mqe` and `gcivl` learn a distance"))
+            .hint("without actions `atlas`, `cmd1`, `cmd2`, `mqe`, `tmd`, `qrl`, `crl` and `gcivl` learn a distance"))
     }
 }
 

@@ -13,7 +13,7 @@ use super::policy::PolicyPass;
 use super::{Algorithm, Phases, Problem, check_critics, numbered, positive};
 use crate::data::sampler::{Column, Layout, Offsets, Rows, RowsId};
 use crate::engine::{Adam, ArenaId, Initial, Parameter, Parameters, Program, Scalar, Value};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::extraction::{Answers, Critique, Extraction, Farthest};
 use crate::model::Learned;
 use crate::nn::{HeadShape, MeasureShape, Network, PolicyShape, Projector, Stepped, SteppedShape};
@@ -161,7 +161,15 @@ impl Qrl {
             dynamics: with_action.then(|| config.network.clone()),
             nats: (1.0 / problem.discount).ln(),
         };
-        let first = Initial::Constant(config.multiplier.raw(config.first_multiplier));
+        let raw = config.multiplier.raw(config.first_multiplier);
+        if !raw.is_finite() {
+            return Err(Error::input(format!(
+                "`algorithm.first_multiplier` is `{}`, expected more than 0.01 where \
+                 `algorithm.multiplier` is `floored`",
+                config.first_multiplier
+            )));
+        }
+        let first = Initial::Constant(raw);
         let members = (0..config.critics)
             .map(|member| {
                 let arena = parameters.arena(&numbered("distance", member));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::paired::{PairedChoices, PairedNet};
 use super::policy::PolicyPass;
-use super::{Algorithm, Critic, Phases, Problem, positive, up_to_one};
+use super::{Algorithm, Critic, Phases, Problem, not_negative, positive, up_to_one};
 use crate::data::sampler::{Column, Offsets, Rows};
 use crate::engine::{Adam, ArenaId, Parameters, Program, Scalar, Value};
 use crate::error::Result;
@@ -111,6 +111,8 @@ impl Tmd {
     pub fn new(config: &Config, problem: Problem, parameters: &mut Parameters) -> Result<Self> {
         config.optimizer.check("algorithm.optimizer")?;
         positive("algorithm.cutoff", config.cutoff)?;
+        not_negative("algorithm.invariance_weight", config.invariance_weight)?;
+        not_negative("algorithm.backup_weight", config.backup_weight)?;
         up_to_one("algorithm.diagonal", config.diagonal)?;
         let choices = PairedChoices {
             name: "tmd",

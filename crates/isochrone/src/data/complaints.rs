@@ -28,7 +28,12 @@ fn nearest<'a>(found: &[&'a str], key: &str) -> Option<&'a str> {
 
 /// The complaint about a missing key: lists the keys present and suggests the nearest one.
 pub(super) fn missing(key: &str, found: &[&str], otherwise: &str) -> Error {
-    let hint = match nearest(found, key) {
+    missing_among(key, found, found, otherwise)
+}
+
+/// As [`missing`], where only the keys `others` of those present can be meant.
+pub(super) fn missing_among(key: &str, found: &[&str], others: &[&str], otherwise: &str) -> Error {
+    let hint = match nearest(others, key) {
         Some(near) => format!("is `{}` meant? save it as `{key}`", shown(near)),
         None => otherwise.to_owned(),
     };
@@ -71,6 +76,13 @@ fn listed(found: &[&str]) -> String {
     list
 }
 
+/// What an array is called in a line of Python: by its key where that can be a name.
+pub(super) fn variable(key: &str) -> &str {
+    let is_plain = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+    // The only key of ours that is a keyword.
+    if key.bytes().all(is_plain) && key != "from" { key } else { "array" }
+}
+
 /// An array as it stands in the file.
 #[derive(Clone, Copy)]
 pub(super) struct Shape<'a> {
@@ -92,7 +104,7 @@ pub(super) fn same_rows(found: Shape<'_>, states: Shape<'_>) -> Result<()> {
             return Err(Error::input(format!(
                 "`{key}` looks transposed: its shape is ({rows}, {size}), expected ({size}, {rows})"
             ))
-            .hint(format!("save `numpy.ascontiguousarray({key}.T)`")));
+            .hint(format!("save `numpy.ascontiguousarray({}.T)`", variable(key))));
         }
     }
     let (key, rows) = (found.key, found.rows);
@@ -102,14 +114,15 @@ pub(super) fn same_rows(found: Shape<'_>, states: Shape<'_>) -> Result<()> {
 
 /// The complaint about an array that is not a matrix.
 pub(super) fn not_a_matrix(key: &str, dimensions: usize) -> Error {
+    let name = variable(key);
     let hint = match (dimensions, key.rsplit('/').next()) {
         (1, Some("actions")) => format!(
-            "save `{key}.reshape(-1, 1)`, or `{key}.astype('<i8')` if each names one of several \
+            "save `{name}.reshape(-1, 1)`, or `{name}.astype('<i8')` if each names one of several \
              discrete actions"
         ),
-        (0 | 1, _) => format!("save `{key}.reshape(-1, 1)` if each row has one value"),
-        (2 | 3, _) => format!("save `{key}.reshape(-1, {key}.shape[-1])`"),
-        _ => format!("flatten each row: save `{key}.reshape(len({key}), -1)`"),
+        (0 | 1, _) => format!("save `{name}.reshape(-1, 1)` if each row has one value"),
+        (2 | 3, _) => format!("save `{name}.reshape(-1, {name}.shape[-1])`"),
+        _ => format!("flatten each row: save `{name}.reshape(len({name}), -1)`"),
     };
     let count =
         if dimensions == 1 { "1 dimension".into() } else { format!("{dimensions} dimensions") };
@@ -119,7 +132,7 @@ pub(super) fn not_a_matrix(key: &str, dimensions: usize) -> Error {
 /// The complaint about flags that are not one per row.
 pub(super) fn not_flags(key: &str, dimensions: usize) -> Error {
     Error::input(format!("`{key}` has {dimensions} dimensions, expected 1"))
-        .hint(format!("save `{key}.reshape(-1)`"))
+        .hint(format!("save `{}.reshape(-1)`", variable(key)))
 }
 
 /// The note about 64-bit values.
@@ -130,6 +143,19 @@ pub(super) fn narrowed(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_python_name_no_keyword_and_no_place_in_a_file() {
+        assert_eq!(["states", "next_to"].map(variable), ["states", "next_to"]);
+        for key in ["from", "episode_0/actions", "observation.state", "2d"] {
+            assert_eq!(variable(key), "array", "{key}");
+        }
+        let said = not_a_matrix("episode_0/actions", 1).to_string();
+        assert!(said.starts_with("`episode_0/actions` has 1 dimension"), "{said}");
+        assert!(said.contains("save `array.reshape(-1, 1)`"), "{said}");
+        let said = not_a_matrix("from", 3).to_string();
+        assert!(said.ends_with("save `array.reshape(-1, array.shape[-1])`"), "{said}");
+    }
 
     #[test]
     fn names_with_line_breaks_are_told_in_one_line() {

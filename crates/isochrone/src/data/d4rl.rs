@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use hdf5_reader::Dataset as Array;
 
-use super::complaints::{Shape, missing, refuse_misspelling, same_rows};
+use super::complaints::{Shape, missing_among, refuse_misspelling, same_rows};
 use super::dataset::{Dataset, check_numbers};
 use super::format::Format;
 use super::hdf5::{self, Hdf5};
@@ -93,22 +93,25 @@ impl D4rlReader {
         let (_, names) = file.names()?;
         let found: Vec<&str> = names.iter().map(String::as_str).collect();
         let has = |key: &str| found.contains(&key);
+        let without_timeouts = if has(TERMINALS) {
+            "if `terminals` marks the ends of trajectories, save it as `timeouts`"
+        } else {
+            "`timeouts` is 1 on the last row of each trajectory; without it trajectories cannot be \
+             told apart"
+        };
         for (key, otherwise) in [
             (
                 STATES,
                 "D4RL has `observations` at the root, Minari `episode_0`, `episode_1`, …; other layouts, such as \
                  robomimic's, are read with h5py and saved with `numpy.savez`",
             ),
-            (
-                TIMEOUTS,
-                "`timeouts` is 1 on the last row of each trajectory; without it trajectories cannot be told apart",
-            ),
+            (TIMEOUTS, without_timeouts),
         ] {
             if !has(key) {
                 // `terminals` has a meaning of its own.
                 let others: Vec<&str> =
                     found.iter().copied().filter(|name| *name != TERMINALS).collect();
-                return Err(missing(key, &others, otherwise));
+                return Err(missing_among(key, &found, &others, otherwise));
             }
         }
         if !has(ACTIONS) {
@@ -395,5 +398,8 @@ mod tests {
         assert!(
             error.contains("no key `timeouts`, found") && error.contains("is `timeoutx` meant?")
         );
+        let error = read_bytes(&renamed(b"timeouts", b"whatever")).unwrap_err().to_string();
+        assert!(error.contains("`terminals`, `whatever`; hint: if `terminals` marks"), "{error}");
+        assert!(error.ends_with("save it as `timeouts`"), "{error}");
     }
 }

@@ -403,7 +403,9 @@ pub(super) fn check_numbers(
         .hint(hint))
     };
     if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-        return refused(at, "a finite number", "drop the row, or the trajectory it belongs to");
+        let hint = "end the trajectory at the row before (`terminals` is 1 there) and drop the \
+                    row: what follows is a trajectory of its own";
+        return refused(at, "a finite number", hint);
     }
     let most = if bounded { 1.0 } else { LARGEST };
     match values.iter().position(|value| value.abs() > most) {
@@ -457,6 +459,7 @@ mod tests {
         };
         let nan = message(vec![0., 0., 0., f32::NAN], vec![0.0; 2], &[2]);
         assert!(nan.contains("`states` row 1 column 1 is `NaN`"), "{nan}");
+        assert!(nan.contains("end the trajectory at the row before (`terminals` is 1"), "{nan}");
         let large = message(vec![0.0; 4], vec![0.0, 2.0], &[2]);
         assert!(large.contains("`actions` row 1") && large.contains("[-1, 1]"), "{large}");
         assert!(message(vec![0.0; 4], vec![0.0; 2], &[1, 1]).contains("two rows"));

@@ -80,6 +80,18 @@ impl OpenedFile {
     }
 }
 
+/// The files that the data at `path` are read from: those of a folder or a pattern, else one.
+///
+/// # Errors
+/// A path that cannot be opened, a folder that holds no data, a pattern that names none.
+pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
+    let container = Container::sniff(path).map_err(|error| error.in_file(path))?;
+    Ok(match container {
+        Container::Npz(file) | Container::Hdf5(file) | Container::Parquet(file) => vec![file],
+        Container::Shards(files) => files,
+    })
+}
+
 /// Reads trajectories from a file, the folder of a Minari or LeRobot dataset, or many files: a folder
 /// or a pattern (`logs/part-*.npz`), in the order of their names.
 ///

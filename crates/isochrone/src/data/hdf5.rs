@@ -11,7 +11,7 @@ mod watched;
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hdf5_reader::error::Error as Cause;
 use hdf5_reader::group::Group;
@@ -23,9 +23,10 @@ use hdf5_reader::{
 
 use rayon::prelude::*;
 
-use super::complaints::{DAMAGED, narrowed, not_a_matrix, not_flags};
+use super::complaints::{DAMAGED, narrowed, not_a_matrix, not_flags, variable};
 use super::files::open_file;
 use super::npy::{self, Header, Item};
+use super::rounding::Rounding;
 use super::{memory, straight};
 use crate::error::{Error, Result};
 pub(super) use guarded::Guarded;
@@ -175,6 +176,7 @@ impl Hdf5 {
         } else {
             values.chunks_mut(block).enumerate().try_for_each(fill)?;
         }
+        notes.extend(blocks.coarse());
         Ok((values, rows, size))
     }
 }
@@ -183,8 +185,8 @@ impl Hdf5 {
 struct Blocks<'a> {
     array: &'a Array,
     key: &'a str,
-    /// Whether its values have 64 bits.
-    wide: bool,
+    /// What rounding loses, if its values have 64 bits.
+    rounding: Option<Mutex<Rounding>>,
     shape: [usize; 2],
     /// Rows of a block.
     rows: usize,
@@ -201,7 +203,7 @@ impl<'a> Blocks<'a> {
                     "`{key}` holds {}, expected 32-bit or 64-bit floats",
                     name(other)
                 ))
-                .hint(format!("save `{key}.astype('<f4')`")));
+                .hint(format!("save `{}.astype('<f4')`", variable(key))));
             }
         };
         notes.extend(wide.then(|| narrowed(key)));
@@ -210,7 +212,14 @@ impl<'a> Blocks<'a> {
         let rows = (BLOCK / shape[1] / tall).max(1).saturating_mul(tall);
         // Chunks may claim to be taller than any that is unpacked.
         let rows = rows.min((LARGEST_CHUNK / 4 / shape[1]).max(1));
-        Ok(Self { array, key, wide, shape, rows })
+        let rounding = wide.then(|| Mutex::new(Rounding::new(shape[0], shape[1])));
+        Ok(Self { array, key, rounding, shape, rows })
+    }
+
+    /// The note about columns that lose what they change by, once all rows were read.
+    fn coarse(&self) -> Option<String> {
+        let rounding = self.rounding.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        rounding.note(self.key)
     }
 
     /// How many blocks there are.
@@ -248,11 +257,12 @@ impl<'a> Blocks<'a> {
         let short =
             || Error::input(format!("`{}` does not match its shape", self.key)).hint(DAMAGED);
         let same = |found: usize| if found == target.len() { Ok(()) } else { Err(short()) };
-        if self.wide {
+        if let Some(rounding) = &self.rounding {
             let numbers = self.array.read_slice::<f64>(&part).map_err(failed)?;
             let numbers = numbers.as_slice().ok_or_else(short)?;
             same(numbers.len())?;
             target.copy_from_slice(&npy::narrow(numbers, first, size, self.key)?);
+            rounding.lock().unwrap_or_else(PoisonError::into_inner).see(first * size, numbers);
         } else {
             let numbers = self.array.read_slice::<f32>(&part).map_err(failed)?;
             let numbers = numbers.as_slice().ok_or_else(short)?;
@@ -289,6 +299,7 @@ pub(super) fn each_rows(
         blocks.read(index * blocks.rows, &mut numbers)?;
         take(&numbers)?;
     }
+    notes.extend(blocks.coarse());
     Ok(())
 }
 

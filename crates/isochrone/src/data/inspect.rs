@@ -5,6 +5,11 @@
 //! measured over the two axes that look like positions, else over all axes, each divided by its range.
 //! Two neighbouring axes look like positions if they move by a small part of their range per step
 //! (mean |Δ| / range is the smallest of all neighbours) and their ranges are similar.
+//!
+//! A step is suspicious, too, if one dimension leaps in it: it changes by more than [`SUSPICIOUS`] × the
+//! 99 % quantile of its own changes (those that are not zero), and in the steps before and after it does
+//! not. What is pushed or turns fast goes on moving, so only what leaps stands alone; and where contacts
+//! or discrete values make long changes, these are more than one in a hundred.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -21,8 +26,10 @@ const SLOW: f64 = 0.1;
 const ALIKE: f64 = 5.0;
 /// An action this near to −1 or 1 is at its bound.
 const AT_BOUND: f32 = 1e-6;
-/// Suspicious steps that are listed.
+/// Suspicious steps, and dimensions that leap, that are listed.
 const LISTED: usize = 5;
+/// Steps, evenly spread, that tell the usual changes of each dimension.
+const SAMPLED: usize = 1 << 18;
 
 /// What was found in recorded data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -90,6 +97,19 @@ pub struct Jumps {
     pub suspicious: usize,
     /// The rows from which the first few of them start.
     pub rows: Vec<usize>,
+    /// The first few dimensions that leap in a suspicious step, whatever its length.
+    pub leaps: Vec<Leap>,
+}
+
+/// A dimension of the states that changes far more in some steps than in all others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Leap {
+    /// Which one.
+    pub dimension: usize,
+    /// The 99 % quantile of its changes.
+    pub usual: f32,
+    /// Its longest leap.
+    pub longest: f32,
 }
 
 impl Inspection {
@@ -185,12 +205,17 @@ fn trajectories(rows: &RawRows) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
+/// The state of a row and the next one.
+fn step(rows: &RawRows, row: usize) -> (&[f32], &[f32]) {
+    let size = rows.state_size;
+    rows.states[row * size..][..2 * size].split_at(size)
+}
+
 /// Every row that has a successor, with its state and the next one.
 fn steps(rows: &RawRows) -> impl Iterator<Item = (usize, &[f32], &[f32])> {
-    let size = rows.state_size;
     trajectories(rows).flat_map(move |range| {
         (range.start..range.end.saturating_sub(1)).map(move |row| {
-            let (state, next) = rows.states[row * size..][..2 * size].split_at(size);
+            let (state, next) = step(rows, row);
             (row, state, next)
         })
     })
@@ -241,26 +266,73 @@ fn jumps(
         let square = |&(axis, scale): &(usize, f32)| ((next[axis] - state[axis]) * scale).powi(2);
         axes.iter().map(square).sum::<f32>().sqrt()
     };
-    let all: Vec<f32> = steps(rows).map(|(_, state, next)| length(state, next)).collect();
-    let mut finite: Vec<f32> = all.iter().copied().filter(|step| step.is_finite()).collect();
-    let place = finite.len() * 9 / 10;
-    let usual = match finite.len() {
-        0 => 0.0,
-        _ => *finite.select_nth_unstable_by(place, f32::total_cmp).1,
-    };
+    let all = steps(rows).map(|(_, state, next)| length(state, next));
+    let finite: Vec<f32> = all.filter(|step| step.is_finite()).collect();
     let longest = finite.iter().copied().fold(0.0, f32::max);
-    let far =
-        |(_, step): &(usize, f32)| usual > 0.0 && step.is_finite() && *step > SUSPICIOUS * usual;
-    let legitimate = |row: usize| {
-        let [state, next] = [row, row + 1].map(|row| &rows.states[row * rows.state_size..]);
-        may_jump(&state[..rows.state_size], &next[..rows.state_size])
+    let usual = quantile(finite, 90);
+    let own = usual_changes(rows);
+    let mut leaps: Vec<Option<Leap>> = vec![None; rows.state_size];
+    let mut found = Jumps { usual, longest, suspicious: 0, rows: Vec::new(), leaps: Vec::new() };
+    for range in trajectories(rows) {
+        for row in range.start..range.end.saturating_sub(1) {
+            let (state, next) = step(rows, row);
+            let leaping = leaping(rows, &own, &range, row);
+            let is_suspicious = is_far(length(state, next), usual) || !leaping.is_empty();
+            if !is_suspicious || may_jump(state, next) {
+                continue;
+            }
+            found.suspicious += 1;
+            if found.rows.len() < LISTED {
+                found.rows.push(row);
+            }
+            for dimension in leaping {
+                let change = (next[dimension] - state[dimension]).abs();
+                let longest = leaps[dimension].map_or(change, |leap| leap.longest.max(change));
+                leaps[dimension] = Some(Leap { dimension, usual: own[dimension], longest });
+            }
+        }
+    }
+    found.leaps = leaps.into_iter().flatten().take(LISTED).collect();
+    found
+}
+
+/// Whether a step, or a change of one dimension, is far longer than usual ones.
+fn is_far(size: f32, usual: f32) -> bool {
+    usual > 0.0 && size.is_finite() && size > SUSPICIOUS * usual
+}
+
+/// The value that `percent` % of all stay below; 0 where there are none.
+fn quantile(mut values: Vec<f32>, percent: usize) -> f32 {
+    let place = values.len() * percent / 100;
+    match values.len() {
+        0 => 0.0,
+        _ => *values.select_nth_unstable_by(place, f32::total_cmp).1,
+    }
+}
+
+/// For each dimension of a state the 99 % quantile of the changes that are not zero.
+fn usual_changes(rows: &RawRows) -> Vec<f32> {
+    let count: usize = rows.lengths.iter().map(|length| length.saturating_sub(1)).sum();
+    let sampled: Vec<_> = steps(rows).step_by(count.div_ceil(SAMPLED).max(1)).collect();
+    let usual = |axis: usize| {
+        let sizes = sampled.iter().map(|(_, state, next)| (next[axis] - state[axis]).abs());
+        quantile(sizes.filter(|size| size.is_finite() && *size > 0.0).collect(), 99)
     };
-    let found = || {
-        let lengths = steps(rows).map(|(row, ..)| row).zip(all.iter().copied());
-        lengths.filter(far).filter(|&(row, _)| !legitimate(row))
+    (0..rows.state_size).map(usual).collect()
+}
+
+/// The dimensions that leap in the step from `row`, of the trajectory of rows `range`.
+fn leaping(rows: &RawRows, own: &[f32], range: &Range<usize>, row: usize) -> Vec<usize> {
+    let moves_far = |row: usize, axis: usize| {
+        let (state, next) = step(rows, row);
+        is_far((next[axis] - state[axis]).abs(), own[axis])
     };
-    let listed = found().take(LISTED).map(|(row, _)| row).collect();
-    Jumps { usual, longest, suspicious: found().count(), rows: listed }
+    let leaps = |&axis: &usize| {
+        moves_far(row, axis)
+            && !(row > range.start && moves_far(row - 1, axis))
+            && !(row + 2 < range.end && moves_far(row + 1, axis))
+    };
+    (0..rows.state_size).filter(leaps).collect()
 }
 
 /// Trajectories equal to an earlier one, by the BLAKE3 hashes of their values.
@@ -345,6 +417,50 @@ mod tests {
         // Where the world may have made the first of them, only the second is suspicious.
         let known = Inspection::knowing(&rows, |state, next| state[0] < 10.0 && next[0] == 30.0);
         assert_eq!((known.jumps.suspicious, known.jumps.rows), (1, vec![149]));
+    }
+
+    /// An arm whose joints all move to and fro at the same speed; the first two go farthest, so that
+    /// they look like positions.
+    fn arm(rows: usize) -> RawRows {
+        let swing = |at: usize, half: usize| 0.05 * (at % (2 * half)).abs_diff(half) as f32;
+        let joints = [(0, 80), (33, 80), (7, 20), (11, 20), (13, 20)];
+        let states = (0..rows).flat_map(|row| joints.map(|(at, half)| swing(row + at, half)));
+        let lengths = vec![rows];
+        RawRows { states: states.collect(), state_size: 5, lengths, ..RawRows::default() }
+    }
+
+    #[test]
+    fn a_dimension_that_leaps_alone_shows_a_missed_end() {
+        let mut rows = arm(400);
+        let jumps = Inspection::of(&rows).jumps;
+        assert_eq!((jumps.suspicious, jumps.leaps), (0, Vec::new()));
+        for row in 200..400 {
+            rows.states[5 * row + 4] += 0.8;
+        }
+        let found = Inspection::of(&rows);
+        assert_ne!(found.positions.map(|pair| pair[1]), Some(4));
+        assert_eq!((found.jumps.suspicious, found.jumps.rows), (1, vec![199]));
+        let [leap] = found.jumps.leaps[..] else { panic!("{:?}", found.jumps.leaps) };
+        assert_eq!(leap.dimension, 4);
+        assert!((leap.usual - 0.05).abs() < 1e-4 && leap.longest > 0.7, "{leap:?}");
+        let known = Inspection::knowing(&rows, |state, next| next[4] - state[4] > 0.7);
+        assert_eq!((known.jumps.suspicious, known.jumps.leaps), (0, Vec::new()));
+    }
+
+    #[test]
+    fn a_dimension_that_goes_on_moving_fast_or_has_two_values_does_not_leap() {
+        // An object that trembles until it is pushed, in three steps of some hundred.
+        let mut rows = arm(400);
+        for row in 0..400 {
+            let pushed = row.clamp(200, 203) as f32 - 200.0;
+            rows.states[5 * row + 4] = pushed + 1e-4 * (row % 2) as f32;
+        }
+        assert_eq!(Inspection::of(&rows).jumps.suspicious, 0);
+        // A gripper that opens and closes now and then.
+        for row in 0..400 {
+            rows.states[5 * row + 4] = f32::from(row / 150 % 2 == 1);
+        }
+        assert_eq!(Inspection::of(&rows).jumps.suspicious, 0);
     }
 
     #[test]

@@ -416,6 +416,22 @@ mod tests {
     }
 
     #[test]
+    fn rounding_that_hides_what_a_column_changes_by_is_noted() {
+        let mut bytes = std::fs::read(fixture("minari-dict/data/main_data.hdf5")).unwrap();
+        let rows = |numbers: [f64; 6]| numbers.map(f64::to_le_bytes).concat();
+        let goal = rows([0.0, 0.0, 0.0, 1.0, 0.0, 2.0]);
+        let at = bytes.windows(goal.len()).position(|window| window == goal).unwrap();
+        let far = rows([0.0, 1e9, 0.0, 1e9 + 0.01, 0.0, 1e9 + 0.02]);
+        bytes[at..at + far.len()].copy_from_slice(&far);
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("main_data.hdf5");
+        std::fs::write(&path, bytes).unwrap();
+        let notes = open(&path, &Choices::default()).unwrap().notes;
+        let told = "column 1 of `episode_0/observations/achieved_goal` changes by 0.01 per row";
+        assert!(notes.iter().any(|note| note.starts_with(told)), "{notes:?}");
+    }
+
+    #[test]
     fn a_small_file_has_few_arrays_and_narrow_rows() {
         let file = Hdf5::open(&fixture("minari-plain/data/main_data.hdf5")).unwrap();
         // 64 MiB, of which each array counts for 4 KiB.

@@ -16,7 +16,9 @@ use header::{MAGIC, fill, unreadable};
 
 use crc32fast::Hasher as Checksum;
 
+use super::complaints::variable;
 use super::files::read_at;
+use super::rounding::Rounding;
 use super::{memory, straight};
 use crate::error::{Error, Result};
 use crate::pages;
@@ -30,11 +32,16 @@ const BLOCK: usize = 1 << 18;
 const ALIGNMENT: usize = 64;
 
 /// Reads an array of floats as 32-bit values.
-pub(super) fn numbers(reader: &mut dyn Read, header: &Header, key: &str) -> Result<Vec<f32>> {
+pub(super) fn numbers(
+    reader: &mut dyn Read,
+    header: &Header,
+    key: &str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<f32>> {
     let values = room(header, key)?;
     if header.count < MANY || header.item != Item::Float32 {
         let mut values = values;
-        each_number(reader, header, key, &mut |numbers| {
+        each_number(reader, header, key, notes, &mut |numbers| {
             values.extend_from_slice(numbers);
             Ok(())
         })?;
@@ -105,11 +112,13 @@ fn piped(reader: &mut dyn Read, mut values: Vec<f32>, count: usize, key: &str) -
     })
 }
 
-/// Gives the numbers of an array of floats, as 32-bit, to `take`, some at a time.
+/// Gives the numbers of an array of floats, as 32-bit, to `take`, some at a time; what rounding loses
+/// goes to `notes`.
 pub(super) fn each_number(
     reader: &mut dyn Read,
     header: &Header,
     key: &str,
+    notes: &mut Vec<String>,
     take: &mut dyn FnMut(&[f32]) -> Result<()>,
 ) -> Result<()> {
     let mut block = Vec::with_capacity(CHUNK / 4);
@@ -125,19 +134,25 @@ pub(super) fn each_number(
         }),
         Item::Float64 => {
             let columns = header.shape.last().copied().unwrap_or(1).max(1);
-            let mut before = 0;
+            let mut rounding = Rounding::new(header.count / columns, columns);
+            let (mut before, mut wide) = (0, Vec::with_capacity(CHUNK / 8));
             chunks(reader, header.count, key, |items: &[[u8; 8]]| {
-                for (at, &bytes) in items.iter().enumerate() {
-                    block.push(narrowed(before + at, f64::from_le_bytes(bytes), columns, key)?);
+                wide.clear();
+                wide.extend(items.iter().map(|&bytes| f64::from_le_bytes(bytes)));
+                rounding.see(before, &wide);
+                for (at, &value) in wide.iter().enumerate() {
+                    block.push(narrowed(before + at, value, columns, key)?);
                 }
                 before += items.len();
                 give(&mut block)
-            })
+            })?;
+            notes.extend(rounding.note(key));
+            Ok(())
         }
         other => {
             let found = other.name();
             Err(Error::input(format!("`{key}` has dtype `{found}`, expected `<f4` or `<f8`"))
-                .hint(format!("save `{key}.astype('<f4')`")))
+                .hint(format!("save `{}.astype('<f4')`", variable(key))))
         }
     }
 }
@@ -155,7 +170,7 @@ fn narrowed(at: usize, value: f64, columns: usize, key: &str) -> Result<f32> {
         let (row, column) = (at / columns, at % columns);
         let place = format!("`{key}` row {row} column {column} is `{value:e}`");
         return Err(Error::input(format!("{place}, too large for 32 bits"))
-            .hint("scale the column, or drop the row"));
+            .hint("scale the column, or mend the value"));
     }
     Ok(narrow)
 }

@@ -96,13 +96,16 @@ impl<R: Read + Seek + Send> NpzReader<R> {
         notes: &mut Vec<String>,
     ) -> Result<RawRows> {
         let (archive, states) = (&mut self.archive, &self.states);
+        let (mut of_states, mut of_actions) = (Vec::new(), Vec::new());
         let read_rest = || -> Result<_> {
-            let actions = self.actions.as_ref().map(|actions| actions.values(other, None));
-            Ok((actions.transpose()?.unwrap_or_default(), Flags::read(other)?))
+            let values = |actions: &Matrix| actions.values(other, None, &mut of_actions);
+            let actions = self.actions.as_ref().map(values).transpose()?.unwrap_or_default();
+            Ok((actions, Flags::read(other)?))
         };
-        let (values, rest) = rayon::join(|| states.values(archive, file), read_rest);
+        let read_states = || states.values(archive, file, &mut of_states);
+        let (values, rest) = rayon::join(read_states, read_rest);
         let (values, (actions, flags)) = (values?, rest?);
-        notes.extend(self.rounded());
+        notes.extend(self.rounded().chain(of_states).chain(of_actions));
         Ok(RawRows {
             lengths: flags.lengths(states.shape(), notes)?,
             states: values,
@@ -142,8 +145,8 @@ impl<R: Read + Seek + Send> NpzReader<R> {
     }
 
     /// Checks every value and the checksums; returns the values per action.
-    fn check(&mut self) -> Result<usize> {
-        self.states.each(&mut self.archive, |_| Ok(()))?;
+    fn check(&mut self, notes: &mut Vec<String>) -> Result<usize> {
+        self.states.each(&mut self.archive, notes, |_| Ok(()))?;
         match &self.actions {
             None => Ok(0),
             Some(actions) if actions.discrete => {
@@ -156,7 +159,7 @@ impl<R: Read + Seek + Send> NpzReader<R> {
                 Ok(most)
             }
             Some(actions) => {
-                actions.each(&mut self.archive, |_| Ok(()))?;
+                actions.each(&mut self.archive, notes, |_| Ok(()))?;
                 Ok(actions.size)
             }
         }
@@ -201,7 +204,7 @@ impl Pieces for NpzReader {
         };
         // Before every value is checked: what is written to it from here on is noticed.
         let file = DataFile::new(open_file(&self.path)?, &self.path)?;
-        let size = self.check()?;
+        let size = self.check(notes)?;
         let actions = ArrayPlace { size, ..actions };
         let rows = PlacedRows { file: Arc::new(file), states, actions };
         let disk = RowsOnDisk::of(rows, first_rows(&lengths), memory.0);
@@ -212,13 +215,14 @@ impl Pieces for NpzReader {
     fn unpack(&mut self, writer: &mut Writer, notes: &mut Vec<String>) -> Result<Vec<usize>> {
         let lengths = self.lengths(notes)?;
         let (archive, states) = (&mut self.archive, &self.states);
-        writer.states([states.rows, states.size], |take| states.each(archive, take))?;
+        writer.states([states.rows, states.size], |take| states.each(archive, notes, take))?;
         match &self.actions {
             Some(actions) if actions.discrete => {
                 writer.choices(actions.rows, |take| actions.each_choice(archive, take))?;
             }
             Some(actions) => {
-                writer.actions([actions.rows, actions.size], |take| actions.each(archive, take))?;
+                let shape = [actions.rows, actions.size];
+                writer.actions(shape, |take| actions.each(archive, notes, take))?;
             }
             None => {}
         }
@@ -287,6 +291,7 @@ impl Matrix {
         &self,
         archive: &mut Archive<R>,
         file: Option<&File>,
+        notes: &mut Vec<String>,
     ) -> Result<Vec<f32>> {
         let (header, key) = (&self.header, self.key);
         let many = header.item == npy::Item::Float32 && header.count >= npy::MANY;
@@ -299,7 +304,7 @@ impl Matrix {
                 let wide = npy::wide(reader, header, key)?;
                 return Ok(wide.into_iter().map(|value| value as f32).collect());
             }
-            npy::numbers(reader, header, key)
+            npy::numbers(reader, header, key, notes)
         })
     }
 
@@ -307,11 +312,12 @@ impl Matrix {
     fn each<R: Read + Seek>(
         &self,
         archive: &mut Archive<R>,
+        notes: &mut Vec<String>,
         mut take: impl FnMut(&[f32]) -> Result<()>,
     ) -> Result<()> {
         let mut before = 0;
         self.read(archive, |reader| {
-            npy::each_number(reader, &self.header, self.key, &mut |numbers| {
+            npy::each_number(reader, &self.header, self.key, notes, &mut |numbers| {
                 check_numbers(self.key, numbers, self.size, before, self.key == ACTIONS)?;
                 before += numbers.len() as u64;
                 take(numbers)

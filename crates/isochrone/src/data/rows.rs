@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 
 /// Portions that wait to be taken.
 const AHEAD: usize = 2;
+/// The way out of a value that nothing can be asked about.
+const MEND: &str = "mend the value, or leave the row out, of pairs in both arrays";
 /// The first bytes of a zip file, which an npz file is.
 const ZIP: &[u8] = b"PK";
 
@@ -65,7 +67,9 @@ impl RowStream {
         Self::start(path, (rows, size), key, portion, move |blocks| {
             archive.read(entry, |reader, _| {
                 npy::skip_header(reader, &header, &name)?;
-                npy::each_number(reader, &header, &name, &mut |numbers| blocks.take(numbers))
+                // Rows of a table need not follow each other: what rounding loses cannot be told.
+                let notes = &mut Vec::new();
+                npy::each_number(reader, &header, &name, notes, &mut |numbers| blocks.take(numbers))
             })
         })
     }
@@ -178,7 +182,8 @@ struct Blocks {
 
 impl Blocks {
     fn take(&mut self, mut numbers: &[f32]) -> Result<()> {
-        check_numbers(&self.key, numbers, self.size, self.before, false)?;
+        check_numbers(&self.key, numbers, self.size, self.before, false)
+            .map_err(|error| error.hint(MEND))?;
         self.before += numbers.len() as u64;
         while self.waiting.len() + numbers.len() >= self.room {
             let (first, rest) = numbers.split_at(self.room - self.waiting.len());
@@ -258,6 +263,7 @@ mod tests {
         let keys = ["from"];
         let wrong = complaint("from_0,from_1\n1,2\n3,nan\n", &keys);
         assert!(wrong.contains("`from` row 1 column 1 is `NaN`"), "{wrong}");
+        assert!(wrong.contains("mend the value") && !wrong.contains("trajectory"), "{wrong}");
         let wrong = complaint("from_0,from_1\n1,2\n3\n", &keys);
         assert!(wrong.contains("row 1 has 1 value, expected 2"), "{wrong}");
         let wrong = complaint("from_0\nabc\n", &keys);

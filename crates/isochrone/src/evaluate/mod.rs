@@ -9,6 +9,7 @@ mod calibration;
 mod elapsed;
 mod protocol;
 mod runaway;
+mod solved;
 mod statistics;
 mod steps;
 mod success;
@@ -25,6 +26,8 @@ pub use elapsed::{
 };
 pub use protocol::{LAST, OverTraining};
 pub use runaway::TypicalPairs;
+pub(crate) use solved::against_solved;
+pub use solved::{AgainstSolved, WaysBack};
 pub use statistics::{
     Line, MonotoneMap, OverSeeds, RESAMPLES, bootstrap, interquartile_mean, spearman,
 };

@@ -64,8 +64,33 @@ impl ReferenceStates {
         let mut reference = Self { scaling, states, spacing: 1.0 };
         let mut distances = reference.novelty(&drawn(1, PROBES)?);
         distances.sort_by(f32::total_cmp);
-        reference.spacing = distances[PROBES * 99 / 100].max(1e-6);
+        // Where states repeat, as in a grid, all may be among those sampled: nothing within half a move
+        // is far.
+        let spacing =
+            distances[PROBES * 99 / 100].max(0.5 * reference.typical_move(dataset, &stream)?);
+        reference.spacing = spacing.max(1e-6);
         Ok(reference)
+    }
+
+    /// The median length of some recorded moves that move at all; 0 if there are none.
+    fn typical_move(&self, dataset: &Dataset, stream: &Stream) -> Result<f32> {
+        let size = dataset.state_size();
+        let row = |index| below(stream.block(2, index)[0], dataset.rows() as u32);
+        let goes_on = |row: &u32| dataset.last_row(*row as usize) != *row as usize;
+        let rows: Vec<u32> = (0..PROBES as u32).map(row).filter(goes_on).collect();
+        let next: Vec<u32> = rows.iter().map(|row| row + 1).collect();
+        let (before, after) = (dataset.gather_states(&rows)?, dataset.gather_states(&next)?);
+        let (mut from, mut to) = (vec![0.0; size], vec![0.0; size]);
+        let mut lengths = Vec::new();
+        for (before, after) in before.chunks_exact(size).zip(after.chunks_exact(size)) {
+            self.scaling.apply(before, &mut from);
+            self.scaling.apply(after, &mut to);
+            let squares = from.iter().zip(&to).map(|(from, to)| (to - from) * (to - from));
+            lengths.push(squares.sum::<f32>().sqrt());
+        }
+        lengths.retain(|&length| length > 0.0);
+        lengths.sort_by(f32::total_cmp);
+        Ok(lengths.get(lengths.len() / 2).copied().unwrap_or(0.0))
     }
 
     /// Checks what was read from a file against the state size.
@@ -145,5 +170,22 @@ wide_kernel! {
             }
             *out = least.into_iter().fold(T::of(f64::INFINITY), T::at_most);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_that_repeat_are_near_each_other_within_half_a_move() {
+        // Rows on whole numbers, all of which are among those sampled.
+        let states: Vec<f32> = (0..2_000).map(|row| (row % 10) as f32).collect();
+        let dataset = Dataset::new(states, 1, None, &[10; 200]).unwrap();
+        let reference = ReferenceStates::of(&dataset, 0).unwrap();
+        let found = reference.novelty(&[4.0, 4.5, 4.2, 12.0]);
+        assert_eq!(found[0], 0.0);
+        assert!((found[1] - 1.0).abs() < 1e-3 && found[2] < 0.5, "{found:?}");
+        assert!((found[3] - 6.0).abs() < 1e-2, "{found:?}");
     }
 }

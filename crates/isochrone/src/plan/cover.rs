@@ -2,7 +2,9 @@
 //!
 //! Farthest-point traversal (Gonzalez 1985), in coordinates of mean 0 and deviation 1, of which some
 //! may count alone: where a body is, whatever its posture. Its radius, the farthest any state is from
-//! its stand-in, is at most twice the best possible.
+//! its stand-in, is at most twice the best possible. States within a quarter of a typical
+//! move of each other are one place: a finer cover would tell apart what noise alone tells apart, and
+//! trajectories would share no place.
 
 use rayon::prelude::*;
 
@@ -13,6 +15,8 @@ use crate::random::{Purpose, Stream, below};
 
 /// Rows that the next stand-in is chosen from; a longer dataset is sampled.
 const CONSIDERED: usize = 20_000;
+/// The least radius, in typical moves.
+const LEAST_RADIUS: f32 = 0.25;
 
 /// Chosen rows, and where they lie.
 pub(super) struct Cover {
@@ -26,8 +30,8 @@ pub(super) struct Cover {
 }
 
 impl Cover {
-    /// At most `most` rows that cover `dataset` in the coordinates `axes`, and for every row of the
-    /// dataset the place of the chosen one nearest to it.
+    /// At most `most` rows that cover `dataset` in the coordinates `axes`, no more than the least radius
+    /// needs, and for every row of the dataset the place of the chosen one nearest to it.
     pub(super) fn new(
         dataset: &Dataset,
         axes: &[usize],
@@ -40,7 +44,8 @@ impl Cover {
         for row in 0..dataset.rows() {
             scaled.extend(counted(&scaling, axes, dataset.state(row)));
         }
-        let (rows, squared_radius) = traverse(&scaled, size, most, seed);
+        let least = (LEAST_RADIUS * typical_move(dataset, &scaled, size)).powi(2);
+        let (rows, squared_radius) = traverse(&scaled, size, most, least, seed);
         let points: Vec<f32> =
             rows.iter().flat_map(|&row| scaled[row * size..][..size].iter().copied()).collect();
         let sweep = Sweep::new(&points, size);
@@ -130,8 +135,23 @@ pub(super) fn counted<'s>(
     axes.iter().map(|&axis| (state[axis] - scaling.shift[axis]) * scaling.scale[axis])
 }
 
-/// The chosen rows and the squared radius they leave.
-fn traverse(scaled: &[f32], size: usize, most: usize, seed: u64) -> (Vec<usize>, f32) {
+/// The median length of recorded moves; 0 if nothing moves.
+fn typical_move(dataset: &Dataset, scaled: &[f32], size: usize) -> f32 {
+    let point = |row: usize| &scaled[row * size..][..size];
+    let moves = (0..dataset.trajectories()).flat_map(|trajectory| {
+        let rows = dataset.trajectory(trajectory);
+        (rows.start + 1..rows.end).map(|row| squared_gap(point(row - 1), point(row)).sqrt())
+    });
+    let mut lengths: Vec<f32> = moves.filter(|&length| length > 0.0).collect();
+    if lengths.is_empty() {
+        return 0.0;
+    }
+    let middle = (lengths.len() - 1) / 2;
+    *lengths.select_nth_unstable_by(middle, f32::total_cmp).1
+}
+
+/// The chosen rows and the squared radius they leave: `least`, or more where `most` rows do not suffice.
+fn traverse(scaled: &[f32], size: usize, most: usize, least: f32, seed: u64) -> (Vec<usize>, f32) {
     let count = scaled.len() / size;
     let stream = Stream::new(seed, Purpose::COVER);
     let draw = |index: usize| below(stream.block(0, index as u32)[0], count as u32) as usize;
@@ -147,7 +167,7 @@ fn traverse(scaled: &[f32], size: usize, most: usize, seed: u64) -> (Vec<usize>,
     let mut gaps = vec![f32::INFINITY; considered.len()];
     let mut chosen = Vec::new();
     let (mut next, mut widest) = (draw(0) % considered.len(), f32::INFINITY);
-    while chosen.len() < most && widest > 0.0 {
+    while chosen.len() < most && widest > least {
         chosen.push(considered[next]);
         own.fill(0.0);
         for numbers in &coordinates {
@@ -211,6 +231,22 @@ mod tests {
                 assert_eq!(sweep.nearest(state) as usize, first);
             }
         }
+    }
+
+    #[test]
+    fn a_cover_ends_where_states_are_within_a_quarter_of_a_typical_move() {
+        // Along a line, each time a little beside the places of before.
+        let beside = |trip: usize, at: usize| at as f32 + 0.05 * (trip % 4) as f32;
+        let states: Vec<f32> =
+            (0..8).flat_map(|trip| (0..30).map(move |at| beside(trip, at))).collect();
+        let dataset = Dataset::new(states, 1, None, &[30; 8]).unwrap();
+        let (cover, owners) = Cover::new(&dataset, &[0], 1_000, 0).unwrap();
+        assert!((30..45).contains(&cover.rows.len()), "{}", cover.rows.len());
+        let shared = (0..30).filter(|at| (1..8).any(|trip| owners[30 * trip + at] == owners[*at]));
+        assert!(shared.count() > 25);
+        // What lies a whole move apart is told apart.
+        let grid = Dataset::new((0..30).map(|at| at as f32).collect(), 1, None, &[30]).unwrap();
+        assert_eq!(Cover::new(&grid, &[0], 1_000, 0).unwrap().0.rows.len(), 30);
     }
 
     #[test]

@@ -20,6 +20,8 @@ const APART: f32 = 4.0;
 const LONG_SHARE: f32 = 0.1;
 /// A move that was itself recorded over this share of its length does not jump.
 const RECORDED_SHARE: f32 = 0.5;
+/// The typical steps that a path may leave out, per recorded step.
+const MOST_LEFT_OUT: f32 = 0.5;
 /// Typical spacings from the data beyond which an end of a path is far off them.
 const FAR: f32 = 1.0;
 
@@ -44,9 +46,16 @@ pub struct Doubts {
     /// Joints where one trajectory is left far from where the next is taken, and ends of the path far
     /// from the data state they are tied to.
     pub bridges: Vec<Gap>,
+    /// The typical steps that no recorded move covers, at all joints and both ends together.
+    pub uncovered: f32,
 }
 
 impl Doubts {
+    /// Whether what no recorded move covers is much beside the `recorded` steps.
+    pub fn leave_out_much(&self, recorded: f32) -> bool {
+        self.uncovered > MOST_LEFT_OUT * recorded.max(1.0)
+    }
+
     /// What speaks against `path`, planned over `dataset` by a graph whose nodes cover the
     /// coordinates `places`.
     ///
@@ -69,7 +78,9 @@ impl Doubts {
         let states = &path.states;
         let last = states.len() - 1;
         if path.hops.is_empty() {
-            doubts.jumps.extend(too_far(0, apart(&states[0], &states[last]), 0));
+            let gap = apart(&states[0], &states[last]);
+            doubts.uncovered += gap;
+            doubts.jumps.extend(too_far(0, gap, 0));
         }
         for (at, hop) in (1..).zip(&path.hops) {
             let moved = apart(dataset.state(hop.leaves), dataset.state(hop.arrives));
@@ -78,14 +89,17 @@ impl Doubts {
             doubts.jumps.extend(found.filter(jumps));
         }
         if let ([first, ..], [.., end]) = (&path.hops[..], &path.hops[..]) {
+            doubts.uncovered += apart(&states[0], dataset.state(first.leaves));
             doubts.bridges.extend(too_far(0, apart(&states[0], &states[1]), first.recorded));
             for (at, pair) in (2..).zip(path.hops.windows(2)) {
                 if pair[0].trajectory != pair[1].trajectory {
                     let gap = apart(dataset.state(pair[0].arrives), dataset.state(pair[1].leaves));
                     let recorded = pair[0].recorded.max(pair[1].recorded);
+                    doubts.uncovered += gap;
                     doubts.bridges.extend(too_far(at, gap, recorded));
                 }
             }
+            doubts.uncovered += apart(dataset.state(end.arrives), &states[last]);
             let gap = apart(&states[last - 1], &states[last]);
             doubts.bridges.extend(too_far(last - 1, gap, end.recorded));
         }
@@ -234,5 +248,7 @@ mod tests {
         let [bridge] = found.bridges[..] else { panic!("{found:?}") };
         assert_eq!((bridge.at, bridge.recorded), (2, 2));
         assert!((bridge.typical_steps - 17.0).abs() < 0.01, "{bridge:?}");
+        // From 0.0 to 3.5, from 3.7 to 5.4 and from 5.6 to 9.0.
+        assert!((found.uncovered - (35.0 + 17.0 + 34.0)).abs() < 0.01, "{found:?}");
     }
 }

@@ -19,6 +19,9 @@ use super::{Distance, Hop, Novelty, Path, PathEnding, check_state};
 use crate::data::{Dataset, check_room};
 use crate::error::{Error, Result};
 
+/// With fewer rows per node than this, fewer nodes may join trajectories that share none.
+const FEW_ROWS: usize = 8;
+
 /// How a graph is built and followed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -57,6 +60,8 @@ pub struct Graph<'d, D: Distance> {
     distance: &'d D,
     settings: GraphSettings,
     map: Arc<RoadMap>,
+    /// Rows of the data that the nodes stand for.
+    rows: usize,
     states: Vec<f32>,
     embedded: D::Embedded,
 }
@@ -140,7 +145,7 @@ impl<'d, D: Distance> Graph<'d, D> {
         distance.check()?;
         check(&settings, distance.state_size(), dataset.state_size())?;
         let dataset = &*dataset.in_memory()?;
-        let axes = distance.places();
+        let (axes, count) = (distance.places(), dataset.rows());
         let states_of = |rows: &[usize]| -> Vec<f32> {
             rows.iter().flat_map(|&row| dataset.state(row).iter().copied()).collect()
         };
@@ -148,7 +153,7 @@ impl<'d, D: Distance> Graph<'d, D> {
             check_nodes(distance, map.cover.rows.len())?;
             let states = states_of(&map.cover.rows);
             let embedded = distance.embed(&states);
-            return Ok(Self { distance, settings, map, states, embedded });
+            return Ok(Self { distance, settings, map, rows: count, states, embedded });
         }
         check_nodes(distance, settings.nodes.min(dataset.rows()))?;
         let (cover, owners) = Cover::new(dataset, &axes, settings.nodes, settings.seed)?;
@@ -157,7 +162,7 @@ impl<'d, D: Distance> Graph<'d, D> {
         let supports = supports(dataset, &owners, settings.ahead)?;
         let steps_of = |pairs: &[(usize, usize)]| distance.of_pairs(&embedded, pairs);
         let map = Arc::new(RoadMap::new(cover, &supports, steps_of, settings.longest));
-        Ok(Self { distance, settings, map, states, embedded })
+        Ok(Self { distance, settings, map, rows: count, states, embedded })
     }
 
     /// How many nodes.
@@ -170,7 +175,7 @@ impl<'d, D: Distance> Graph<'d, D> {
         self.map.edges.list.len()
     }
 
-    /// The learned steps above which an edge was dropped.
+    /// The learned steps above which an edge may have been dropped; see [`Longest`].
     pub fn threshold(&self) -> f32 {
         self.map.threshold
     }
@@ -270,9 +275,13 @@ impl<'d, D: Distance> Graph<'d, D> {
             return None;
         }
         let reach = (0..self.nodes()).filter(leads).count();
+        let fewer = match self.rows < FEW_ROWS * self.nodes() {
+            true => "; trajectories may share more nodes if there are fewer (`--nodes`)",
+            false => "",
+        };
         Some(format!(
             "no chain of recorded steps leads from the start to the goal: the goal is reached from \
-             {reach} of {} nodes, and the start lies at none of them",
+             {reach} of {} nodes, and the start lies at none of them{fewer}",
             self.nodes()
         ))
     }
@@ -455,7 +464,8 @@ mod tests {
         assert_eq!(
             why([0.0, 0.0], [0.0, 1.0]),
             "no chain of recorded steps leads from the start to the goal: the goal is reached from \
-             10 of 20 nodes, and the start lies at none of them"
+             10 of 20 nodes, and the start lies at none of them; trajectories may share more nodes \
+             if there are fewer (`--nodes`)"
         );
         // Steps have a direction.
         assert!(why([5.0, 0.0], [2.0, 0.0]).contains("from 3 of 20 nodes"));
@@ -465,20 +475,25 @@ mod tests {
 
     #[test]
     fn a_recorded_step_with_a_long_learned_distance_is_dropped() {
-        let straight = Toy { size: 2, steps: euclid };
-        let walk = |range: std::ops::Range<i32>| range.map(|x| [x as f32, 0.0]).collect::<Vec<_>>();
-        // The last trajectory jumps once from 2 to 9.
-        let data = dataset(&[walk(0..10), vec![[2.0, 0.0], [9.0, 0.0]]]);
+        let quarters = Toy { size: 2, steps: |from: &[f32], to: &[f32]| 4.0 * euclid(from, to) };
+        let place = |step: u8| [0.25 * f32::from(step), 0.0];
+        let walk = (0..40).map(place).collect();
+        // The last trajectories jump, once over 37 steps and once over 7.
+        let data = dataset(&[walk, vec![place(2), place(39)], vec![place(2), place(9)]]);
         let settings = |longest| GraphSettings { longest, ..EVERY };
-        let all = Graph::new(&straight, &data, EVERY).unwrap();
-        let most = Graph::new(&straight, &data, settings(Longest::Share(0.9))).unwrap();
-        let short = Graph::new(&straight, &data, settings(Longest::Steps(1.5))).unwrap();
-        assert_eq!((all.edges(), most.edges(), short.edges()), (10, 9, 9));
-        assert_eq!(most.path(&[0.0; 2], &[9.0, 0.0]).unwrap().recorded, Some(9));
+        let all = Graph::new(&quarters, &data, EVERY).unwrap();
+        let most = Graph::new(&quarters, &data, settings(Longest::Share(0.9))).unwrap();
+        let short = Graph::new(&quarters, &data, settings(Longest::Steps(1.5))).unwrap();
+        // Seven steps where one row was recorded are no reason to distrust it.
+        assert_eq!((all.edges(), most.edges(), short.edges()), (41, 40, 39));
+        let recorded =
+            |graph: &Graph<'_, _>| graph.path(&place(0), &place(39)).unwrap().recorded.unwrap();
+        assert_eq!(recorded(&short), 39);
+        assert!(recorded(&most) >= 33, "{}", recorded(&most));
         // Where jumping is short for the distance too, it is taken.
         let hops = Toy { size: 2, steps: |from, to| f32::from(u8::from(from != to)) };
         let hopping = Graph::new(&hops, &data, EVERY).unwrap();
-        assert_eq!(hopping.path(&[0.0; 2], &[9.0, 0.0]).unwrap().recorded, Some(3));
+        assert_eq!(hopping.path(&place(0), &place(39)).unwrap().recorded, Some(3));
     }
 
     #[test]
@@ -548,7 +563,7 @@ mod tests {
     #[test]
     fn nodes_cover_places_whatever_the_posture() {
         let walk = |from: usize, to: usize| -> Vec<[f32; 2]> {
-            (from..to).map(|x| [x as f32, (50 * (x % 2) + from) as f32]).collect()
+            (from..to).map(|x| [x as f32, (50 * (x % 2) + 20 * from) as f32]).collect()
         };
         // The second walk begins where the first ends, in a posture that the first never had.
         let data = dataset(&[walk(0, 6), walk(5, 10)]);

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::plain;
 
 /// The name of the format and its version.
-const NAME: &[u8; 8] = b"isoplan1";
+const NAME: &[u8; 8] = b"isoplan2";
 const HASH: usize = blake3::OUT_LEN;
 /// Counts of nodes, edges and supports; squared radius and threshold.
 const HEADER: usize = 5;

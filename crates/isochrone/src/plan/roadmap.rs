@@ -13,10 +13,15 @@ use crate::error::Result;
 pub enum Longest {
     /// In learned steps.
     Steps(f32),
-    /// The share of supported edges that are kept, shortest first. A learned distance may read as
-    /// steps plus a constant, and a share does not mind.
+    /// The share of supported edges that are kept, shortest first; others too if they are not far
+    /// above the rows that were recorded. A learned distance may read as steps plus a constant, and a
+    /// share does not mind.
     Share(f32),
 }
+
+/// Learned steps are far above recorded rows beyond this factor and this many steps.
+const FACTOR: f32 = 2.0;
+const SLACK: f32 = 10.0;
 
 /// Nodes, and the edges between them with what supports each.
 pub(super) struct RoadMap {
@@ -25,7 +30,7 @@ pub(super) struct RoadMap {
     /// The trajectories that support each edge, rising; those of edge n end at `support_ends[n]`.
     pub(super) supports: Vec<RecordedWay>,
     pub(super) support_ends: Vec<usize>,
-    /// The learned steps above which an edge was dropped.
+    /// The learned steps above which an edge may have been dropped.
     pub(super) threshold: f32,
 }
 
@@ -49,10 +54,14 @@ impl RoadMap {
         let mut list = Vec::with_capacity(groups.len());
         let mut supports = Vec::with_capacity(found.len());
         let mut support_ends = Vec::with_capacity(groups.len());
-        let short = groups.into_iter().zip(steps).filter(|(_, steps)| *steps <= threshold);
-        for (group, steps) in short {
+        for (group, steps) in groups.into_iter().zip(steps) {
             let RecordedWay { from, to, rows, .. } = group[0];
             let rows = group.iter().fold(rows, |fewest, support| fewest.min(support.rows));
+            let is_plausible =
+                matches!(longest, Longest::Share(_)) && steps <= FACTOR * rows as f32 + SLACK;
+            if steps > threshold && !is_plausible {
+                continue;
+            }
             // A distance that is no quasimetric may be negative; a path never gains by an edge.
             list.push(Edge { from, to, steps: steps.max(0.0), rows });
             supports.extend_from_slice(group);

@@ -171,6 +171,16 @@ impl RunConfig {
         Self::from_table(table)
     }
 
+    /// Whether one of the settings `key=value` is of the key `path`, such as `data.source`.
+    ///
+    /// # Errors
+    /// A setting that is not `key=value`.
+    pub fn has_setting(settings: &[String], path: &str) -> Result<bool> {
+        let table = toml::Value::Table(Self::table(settings)?);
+        let inner = |value: Option<toml::Value>, key: &str| value?.get(key).cloned();
+        Ok(path.split('.').fold(Some(table), inner).is_some())
+    }
+
     /// The settings `key=value` alone, as a table.
     pub(super) fn table(settings: &[String]) -> Result<Table> {
         let mut table = Table::new();
@@ -256,6 +266,14 @@ impl RunConfig {
     pub fn graph<'m>(&self, model: &'m Model, dataset: &Dataset) -> Result<Graph<'m, Model>> {
         model.need_distance()?;
         Graph::new(model, dataset, self.graph_settings())
+    }
+
+    /// The coordinates that say where a state is; none if all do.
+    pub fn places(&self) -> &[usize] {
+        match self.algorithm.teacher() {
+            Some(teacher) if !teacher.place.is_empty() => &teacher.place,
+            _ => &self.data.policy_goal,
+        }
     }
 
     /// How the graph planner is built and followed.

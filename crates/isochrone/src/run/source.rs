@@ -53,7 +53,7 @@ impl Source {
     /// Too few trajectories to hold some out; data that stay in a file can no longer be read.
     pub fn prepared(&self, config: &RunConfig) -> Result<Prepared> {
         let (training, validation) = match &self.held_out {
-            None => self.dataset.split(config.data.validation, config.data.seed)?,
+            None => self.split(config)?,
             Some(held_out) => (self.dataset.clone(), Some(held_out.clone())),
         };
         let radius = self.world.as_ref().map(|opened| opened.environment.radius());
@@ -67,11 +67,28 @@ impl Source {
     /// Too few trajectories to hold some out; the file can no longer be read.
     pub fn judged_on(&self, config: &RunConfig) -> Result<Trajectories> {
         let held_out = match &self.held_out {
-            None => self.dataset.split(config.data.validation, config.data.seed)?.1,
+            None => self.split(config)?.1,
             given => given.clone(),
         };
         let dataset = held_out.as_ref().unwrap_or(&self.dataset).in_memory()?.into_owned();
-        Ok(Trajectories { dataset, held_out: held_out.is_some() })
+        Ok(Trajectories { dataset, held_out: held_out.is_some(), places: config.places().to_vec() })
+    }
+
+    /// The trajectories to train on, and those held out by chance.
+    fn split(&self, config: &RunConfig) -> Result<(Dataset, Option<Dataset>)> {
+        let DataConfig { validation, seed, source, .. } = &config.data;
+        self.dataset.split(*validation, *seed).map_err(|error| error.in_file(Path::new(source)))
+    }
+
+    /// The trajectories that a run learns from.
+    ///
+    /// # Errors
+    /// Too few trajectories to hold some out; the file can no longer be read.
+    pub fn learned_from(&self, config: &RunConfig) -> Result<Dataset> {
+        match &self.held_out {
+            None => Ok(self.split(config)?.0),
+            Some(_) => Ok(self.dataset.clone()),
+        }
     }
 
     /// γ of a run on these data: what the config says, else the world's own, else that of files.
@@ -204,7 +221,7 @@ fn open_among(
         (Some("none"), _) | (None, None) => None,
         (Some(path), _) => Some(PathBuf::from(path)),
         (None, Some(path)) => {
-            notes.push(format!("validated on {}, which lies beside the data", path.display()));
+            notes.push(format!("validated on {}, found next to the data", path.display()));
             Some(path)
         }
     };

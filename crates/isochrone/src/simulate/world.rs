@@ -1,5 +1,6 @@
 //! The worlds by name.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::str::FromStr;
 
@@ -143,7 +144,10 @@ impl FromStr for World {
         let mut known = Self::ALL.map(Self::name);
         // The rest of a long name makes it no more like any world.
         let start: String = name.chars().take(100).collect();
-        known.sort_by_key(|candidate| changes(&start, candidate));
+        let shared = |candidate: &str| {
+            candidate.split('-').filter(|word| start.split('-').any(|own| own == *word)).count()
+        };
+        known.sort_by_key(|candidate| (Reverse(shared(candidate)), changes(&start, candidate)));
         let nearest: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
         Err(Error::input(format!("unknown world `{name}`"))
             .hint(format!("known worlds, nearest first: {}", nearest.join(", "))))
@@ -192,6 +196,8 @@ mod tests {
              `pinwheel-shortcut`, `pinwheel`, ";
         assert!(text.starts_with(expected), "{text}");
         assert!(World::ALL.iter().all(|world| text.contains(&format!("`{world}`"))));
+        let text = "pointmaze-huge".parse::<World>().unwrap_err().to_string();
+        assert!(text.contains("nearest first: `pointmaze-large-stitch`, `pointmaze-"), "{text}");
         assert_eq!(changes("roads", "road"), 1);
         assert_eq!(changes("", "roads"), 5);
     }

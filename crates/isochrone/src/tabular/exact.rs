@@ -128,7 +128,9 @@ impl Value for Scaled {
         if self == Self::ZERO {
             return f64::INFINITY;
         }
-        -self.mantissa.ln() - f64::from(self.exponent) * f64::from(UNIT) * std::f64::consts::LN_2
+        // Adding 0 makes the steps from a state to itself 0, not -0.
+        0.0 - self.mantissa.ln()
+            - f64::from(self.exponent) * f64::from(UNIT) * std::f64::consts::LN_2
     }
 }
 

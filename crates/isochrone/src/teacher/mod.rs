@@ -246,10 +246,15 @@ impl Teacher {
     pub fn summary(&self) -> String {
         let (landmarks, all) = (self.landmarks.count(), self.columns.len());
         let goals = self.nats.len() / all;
+        let spacing = self.landmarks.spacing();
+        let solved =
+            format!("{landmarks} landmarks {spacing:.2} steps apart, {goals} goals solved");
+        // Within the only kind of action the moves spread as they do at the landmark.
+        if self.kinds < 2 {
+            return format!("{solved}; one kind of action");
+        }
         format!(
-            "{landmarks} landmarks {:.2} steps apart, {} kinds of action, {goals} goals solved; {:.0} % \
-             of the spread of moves at a landmark is chance",
-            self.landmarks.spacing(),
+            "{solved}; {} kinds of action, {:.0} % of the spread of moves at a landmark is chance",
             self.kinds,
             100.0 * self.chance.min(1.0)
         )

@@ -63,7 +63,7 @@ pub struct Engines {
     /// Memory per run, such as '4 GiB' [default: the engine's]
     #[arg(long, value_name = "SIZE", requires = "engine")]
     memory: Option<Memory>,
-    /// How many times a failed run is retried; one that diverged is not
+    /// How many times a failed run is retried; never after bad input or divergence
     #[arg(long, value_name = "N", default_value_t = 5, requires = "engine")]
     #[arg(value_parser = clap::value_parser!(u32).range(..=100))]
     retries: u32,

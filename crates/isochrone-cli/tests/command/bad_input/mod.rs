@@ -170,7 +170,9 @@ fn a_folder_that_cannot_be_used_is_told_and_stays_as_it_is() {
     bench.square("a.npz");
     bench.square("b.npz");
     std::fs::write(bench.path("file"), "x").unwrap();
-    for place in ["file", "file/below", "/proc/none", "/dev/null/run"] {
+    let line = bench.refused(2, &["a.npz", "--out", "file"]);
+    assert_names(&line, &["the folder of the run is a file", "`--out`"]);
+    for place in ["file/below", "/proc/none", "/dev/null/run"] {
         assert_names(&bench.refused(4, &["a.npz", "--out", place]), &["cannot", place, "`--out`"]);
     }
     bench.trained(&["a.npz", "--out", "run"]);

@@ -100,7 +100,7 @@ fn accuracy_stands_beside_success_and_on_a_page_of_its_own() {
                 slope | intercept | relative error (%) | no way (AUC) |";
     holds(
         &page,
-        &["# How right learned steps are", "## pinwheel\n", head, "| cmd1 | ddpg-bc | 2 |"],
+        &["# How accurate the learned steps are", "## pinwheel\n", head, "| cmd1 | ddpg-bc | 2 |"],
     );
     let first = csv(&read(&WHOLE, "compare.csv"))[0].clone();
     let spearman: f64 = first["accuracy_spearman"].parse().unwrap();
@@ -140,6 +140,27 @@ fn runs_of_several_machines_in_one_folder_are_told_apart() {
         "| pinwheel | cmd2 | awr | 0, 1 | 400 | 32 | CPU, NVIDIA H200 |",
     ];
     holds(&text, &wanted);
+}
+
+#[test]
+fn learners_of_one_config_are_refused_and_runs_of_seeds_have_their_learners_name() {
+    let mut command = isochrone();
+    command.args(["compare", "--world", "pointmaze-medium-stitch", "--dry-run"]);
+    command.args(["--algorithm", "cmd1,cmd1-paper", "--set", "data.episodes=3"]);
+    let output = command.output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("the same config as `") && told.contains("cmd1-paper"), "{told}");
+    let out = FOLDER.path().join("seeds");
+    let mut command = isochrone();
+    command.args(["train", "pinwheel", "--algorithm", "cmd1", "--seeds", "1", "--out"]).arg(&out);
+    command.args(["--set", "train.steps=5", "--set", "data.episodes=20"]);
+    command.args(["--set", "train.batch_size=8", "--set", "evaluation.tasks=2"]);
+    said(command, 0);
+    let mut command = isochrone();
+    command.args(["compare", "--report-only"]).arg(&out);
+    said(command, 0);
+    assert_eq!(csv(&read(&out, "compare.csv"))[0]["algorithm"], "cmd1");
 }
 
 /// Tables travel, models are large: what is reported needs the tables alone.

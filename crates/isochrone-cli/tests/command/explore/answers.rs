@@ -1,9 +1,11 @@
 //! Answers are those of the other commands.
 
+use std::path::Path;
+
 use isochrone::Model;
 use serde_json::{Value, json};
 
-use super::served::{ANT, RUN, STATES, Served, at, body_of};
+use super::served::{ANT, CIRCLE, RUN, STATES, Served, at, body_of, trained};
 use crate::program::said;
 
 fn model() -> Model {
@@ -28,6 +30,51 @@ fn steps_pairs_and_actions_are_the_models() {
     let said = served.asked("/api/act", &json!({ "observations": from, "goals": to }));
     let actions = model.act(from.as_flattened(), to.as_flattened()).unwrap();
     assert_eq!(table(&said["actions"]), [&actions[..2], &actions[2..]]);
+}
+
+#[test]
+fn answers_say_how_far_their_states_are_from_the_data() {
+    let (served, model) = (Served::new(&[&RUN]), model());
+    let (from, to) = ([[0.2f32, 0.1], [0.5, 1e15]], [[0.31f32, 0.69], [30.0, -2.0], [0.9, 0.5]]);
+    let list = |said: &Value| serde_json::from_value::<Vec<f32>>(said.clone()).unwrap();
+    let far = |states: &[[f32; 2]]| model.novelty(states.as_flattened()).unwrap();
+    for (path, to) in
+        [("/api/pairwise", &to[..]), ("/api/steps", &to[..2]), ("/api/steps", &to[1..2])]
+    {
+        let said = served.asked(path, &json!({ "from": from, "to": to }));
+        assert_eq!(list(&said["from_spacings"]), far(&from), "{path}");
+        assert_eq!(list(&said["to_spacings"]), far(to), "{path}");
+    }
+    let said = served.asked("/api/act", &json!({ "observations": from, "goals": to[1..] }));
+    let spacings = &said["spacings"];
+    assert_eq!(list(&spacings["observations"]), far(&from));
+    assert_eq!(list(&spacings["goals"]), far(&to[1..]));
+    assert!(far(&from)[0] < 1.0 && far(&from)[1] > 1.0 && far(&to)[1] > 1.0);
+    // The largest values have a number too.
+    let said = served.asked("/api/steps", &json!({ "from": [[1e18, -1e18]], "to": [to[0]] }));
+    assert!(list(&said["from_spacings"])[0] > 1.0, "{said}");
+}
+
+#[test]
+fn runs_of_different_data_are_said_to_be() {
+    fn notes(runs: &[&Path]) -> Vec<String> {
+        let (_, text) = Served::new(runs).get("/api/runs");
+        let told: Value = serde_json::from_str(body_of(&text)).unwrap();
+        told["runs"].as_array().unwrap().iter().map(|run| run["notes"].to_string()).collect()
+    }
+    let same = notes(&[&RUN, &RUN]);
+    assert!(same.iter().all(|notes| !notes.contains("the two runs")), "{same:?}");
+    let again = trained("again", &["pinwheel", "--set", "data.seed=1"]);
+    let found = notes(&[&RUN, &again]);
+    assert!(!found[0].contains("the two runs"), "{found:?}");
+    assert!(found[1].contains("different recordings of `pinwheel`"), "{found:?}");
+    let found = notes(&[&RUN, &CIRCLE]);
+    let expected = "different data, `pinwheel` and `circle.npz`";
+    assert!(!found[0].contains("the two runs") && found[1].contains(expected), "{found:?}");
+    let page = at("two.html");
+    let [run, other] = [&RUN, &CIRCLE].map(|run| run.to_str().unwrap());
+    said(&["explore", run, other, "--export", page.to_str().unwrap()]);
+    assert!(std::fs::read_to_string(&page).unwrap().contains(expected));
 }
 
 #[test]
@@ -108,6 +155,10 @@ fn an_ant_is_seen_from_above_and_says_that_its_simulator_is_missing() {
         (&path["start"]["given"], &path["path"]["ending"]["kind"]),
         (&json!(2), &json!("arrived"))
     );
+    let (_, told) = served.post("/api/plan", r#"{"start":[1],"goal":[2,3]}"#);
+    let expected =
+        "`start` has 1 value, expected 29 as in the model's states, or the first two or more";
+    assert_eq!(told["error"], expected);
     let ends = [vec![2.0; 29], vec![3.0; 29]];
     let asked = json!({ "start": ends[0], "goal": ends[1] }).to_string();
     let (status, told) = served.post("/api/rollout", &asked);

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::served::{ANT, RUN, STATES, Served, at};
+use super::served::{ANT, CIRCLE, RUN, STATES, Served, at};
 use crate::program::said;
 
 #[test]
@@ -25,6 +25,7 @@ fn the_page_works_in_a_browser() {
     let run: &Path = &RUN;
     said(&["explore", run.to_str().unwrap(), "--export", page.to_str().unwrap()]);
     let (one, two) = (Served::new(&[&RUN]), Served::new(&[&RUN, &RUN]));
+    let apart = Served::new(&[&RUN, &CIRCLE]);
     // A run that trains while it is looked at.
     let live = at("live");
     let mut training = Command::new(env!("CARGO_BIN_EXE_isochrone"))
@@ -45,7 +46,7 @@ fn the_page_works_in_a_browser() {
     std::fs::copy(scripts.join("test.mjs"), &script).unwrap();
     let output = Command::new("node")
         .arg(script)
-        .args([&one.host, &two.host, &live.host, &states.host, &ant.host])
+        .args([&one.host, &two.host, &apart.host, &live.host, &states.host, &ant.host])
         .args([page.as_path(), &tools.join("pictures")])
         .output();
     training.kill().unwrap();

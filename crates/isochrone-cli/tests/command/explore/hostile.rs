@@ -90,6 +90,53 @@ fn bad_bodies_are_refused_with_a_reason() {
 }
 
 #[test]
+fn refusals_say_in_plain_words_what_is_wrong() {
+    let served = Served::new(&[&RUN]);
+    for (path, reason) in [
+        ("map?z=1", "unknown key `z` in the address, expected `run`, `x`, `y`"),
+        ("map?axes=0,1", "unknown key `axes`"),
+        ("trajectories?=1", "unknown key ``"),
+        ("curves?run=0&x=1", "unknown key `x` in the address, expected `run`"),
+        ("runs?run=0", "unknown key `run` in the address, expected none"),
+        ("model?run=0&run=0", "repeated key `run` in the address"),
+        ("map?x=0&y=1&x=1", "repeated key `x` in the address"),
+        ("map?x", "`x` is ``, expected a whole number"),
+        ("map?x=0&y=0", "both axes are coordinate `0`, expected two different ones"),
+        ("map?x=1", "both axes are coordinate `1`"),
+        ("trajectories?x=1&y=1", "both axes are coordinate `1`"),
+    ] {
+        let (status, text) = served.get(&format!("/api/{path}"));
+        assert!(status == 400 && text.contains(reason), "{path}: {text}");
+    }
+    for (path, body, reason) in [
+        ("steps?run=0", r#"{"from":[[1,2]],"to":[[1,2]]}"#, "unknown key `run` in the address"),
+        ("exact", r#"{"goal":[0.31,0.69],"axes":[0,0]}"#, "both axes are coordinate `0`"),
+        ("exact", r#"{"goal":[0.31,0.69],"axes":[0]}"#, "expected a list of length 2"),
+        ("steps", "", "the body is not a JSON object"),
+        ("steps", "[0,[[1,2]],[[1,2]]]", "the body is not a JSON object"),
+        ("steps", r#"{"from":[[1,2]"#, "it ends within a list"),
+        ("steps", r#"{"from":[[1,2]]}"#, "missing key `to`"),
+        ("steps", r#"{"from":5,"to":[[1,2]]}"#, "expected a list"),
+        ("steps", r#"{"from":[["a",2]],"to":[[1,2]]}"#, "expected a number"),
+        ("steps", r#"{"from":[[1,2]],"to":[[1]]}"#, "`to[0]` has 1 value, expected 2 as"),
+        ("steps", r#"{"from":[[1,2,3]],"to":[[1,2]]}"#, "`from[0]` has 3 values, expected 2"),
+        ("steps", r#"{"from":[[1,2]],"to":[[1,1e39]]}"#, "is `inf`, expected a finite number"),
+        ("pairwise", r#"{"from":[[0.2,1e30]],"to":[[1,2]]}"#, "`from[0]` value 1 is `10"),
+        ("pairwise", r#"{"from":[[0.2,1e30]],"to":[[1,2]]}"#, "expected at most 1e18 in size"),
+        ("plan", r#"{"start":[1,2],"goal":[-2e18,1]}"#, "expected at most 1e18 in size"),
+        ("plan", r#"{"start":[1,2],"goal":[1]}"#, "`goal` has 1 value, expected 2 as"),
+        ("audit", r#"{"run":"0"}"#, "expected a whole number"),
+        ("audit", r#"{"run":0,"run":0}"#, "repeated key `run`"),
+        ("audit", r#"{"runs":0}"#, "unknown key `runs`"),
+        ("rollout", r#"{"start":[1,2],"goal":[1,2],"seed":-1}"#, "expected a whole number"),
+    ] {
+        let (status, told) = served.post(&format!("/api/{path}"), body);
+        let told = told["error"].as_str().unwrap();
+        assert!(status == 400 && told.contains(reason), "{path} {body}: {told}");
+    }
+}
+
+#[test]
 fn cut_and_oversized_requests_are_refused() {
     let mut served = Served::new(&[&RUN]);
     let host = served.host.clone();
@@ -100,6 +147,7 @@ fn cut_and_oversized_requests_are_refused() {
     refused(served.raw(head.as_bytes()), 400);
     refused(served.raw(format!("{head}Content-Length: 100\r\n\r\n{{").as_bytes()), 400);
     refused(served.raw(format!("{head}Content-Length: 8388609\r\n\r\n").as_bytes()), 413);
+    refused(served.raw(format!("{head}\r\n").as_bytes()), 411);
     refused(
         served.raw(format!("{head}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n").as_bytes()),
         411,

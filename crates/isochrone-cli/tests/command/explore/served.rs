@@ -26,6 +26,17 @@ pub static STATES: LazyLock<PathBuf> = LazyLock::new(|| {
     trained("states", &[&[logs.to_str().unwrap()], &set[..]].concat())
 });
 
+/// A run of two values per state, without actions, from a file: walks along a circle around the world of
+/// [`RUN`].
+pub static CIRCLE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let file = at("circle.npz");
+    let angle = |row: usize| 0.7 * (row / 30) as f32 + 0.1 * (row % 30) as f32;
+    let states = (0..900).flat_map(|row| [5.0 * angle(row).cos(), 5.0 * angle(row).sin()]);
+    npz::write(&file, &Dataset::new(states.collect(), 2, None, &[30; 30]).unwrap()).unwrap();
+    let set = ["--set", "algorithm.critic=state", "--set", "algorithm.extraction.name=none"];
+    trained("circle", &[&[file.to_str().unwrap()], &set[..]].concat())
+});
+
 /// A run of an ant in a maze: 29 values per state, 8 per action.
 pub static ANT: LazyLock<PathBuf> = LazyLock::new(|| {
     let file = at("ant.npz");

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read};
 
-use super::super::complaints::{DAMAGED, not_a_matrix};
+use super::super::complaints::{DAMAGED, not_a_matrix, variable};
 use crate::error::{Error, Result};
 
 pub(super) const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -11,6 +11,9 @@ pub(super) const MAGIC: &[u8; 6] = b"\x93NUMPY";
 const LONGEST_HEADER: usize = 10_000;
 /// The largest number of dimensions accepted.
 const MOST_DIMENSIONS: usize = 8;
+
+/// Arrays of states, which are floats.
+const ROWS: [&str; 6] = ["states", "observations", "state", "observation", "from", "to"];
 
 /// The way out for arrays of Python objects and other pickles.
 pub(in crate::data) const CONVERT: &str = "pickles can run code and are never opened; convert in Python \
@@ -171,7 +174,7 @@ impl Parts {
         let item = item_named(&name, key)?;
         if fortran && shape.len() > 1 {
             return Err(Error::input(format!("`{key}` is in Fortran order, expected C order"))
-                .hint(format!("save `numpy.ascontiguousarray({key})`")));
+                .hint(format!("save `numpy.ascontiguousarray({})`", variable(key))));
         }
         if shape.len() > MOST_DIMENSIONS {
             return Err(Error::input(format!(
@@ -208,9 +211,19 @@ fn item_named(name: &str, key: &str) -> Result<Item> {
             Error::input(format!("`{key}` holds Python objects (dtype `{name}`)")).hint(CONVERT)
         );
     }
-    let known = Item::ALL.map(|item| format!("`{}`", item.name())).join(", ");
-    Err(Error::input(format!("`{key}` has dtype `{name}`, expected one of {known}"))
-        .hint(format!("save `{key}.astype('<f4')`")))
+    let listed = |items: &[Item]| {
+        items.iter().map(|item| format!("`{}`", item.name())).collect::<Vec<_>>().join(", ")
+    };
+    let expected = if ROWS.contains(&key) {
+        "`<f4` or `<f8`".to_owned()
+    } else if key == "actions" {
+        let whole: Vec<Item> = Item::ALL.into_iter().filter(|item| item.is_whole()).collect();
+        format!("`<f4` or `<f8`, or whole numbers for discrete ones: {}", listed(&whole))
+    } else {
+        format!("one of {}", listed(&Item::ALL))
+    };
+    Err(Error::input(format!("`{key}` has dtype `{name}`, expected {expected}"))
+        .hint(format!("save `{}.astype('<f4')`", variable(key))))
 }
 
 fn shape_text(shape: &[u64]) -> String {

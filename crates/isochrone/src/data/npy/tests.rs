@@ -14,7 +14,7 @@ fn array(text: &str, data: &[u8]) -> Vec<u8> {
 fn read(bytes: &[u8]) -> Result<(Header, Vec<f32>)> {
     let mut reader = bytes;
     let header = header(&mut reader, "states", bytes.len() as u64)?;
-    let values = numbers(&mut reader, &header, "states")?;
+    let values = numbers(&mut reader, &header, "states", &mut Vec::new())?;
     Ok((header, values))
 }
 
@@ -71,7 +71,7 @@ fn each_claim_that_cannot_be_kept_has_its_own_message() {
     };
     assert!(of("'|O'", "(1,)").contains("Python objects"));
     assert!(of("'|O'", "(1,)").contains("numpy.savez(file, states=…, terminals=…)"));
-    assert!(of("[('a', '<f4'), ('b', '<f4')]", "(1,)").contains("expected one of"));
+    assert!(of("[('a', '<f4'), ('b', '<f4')]", "(1,)").contains("expected `<f4` or `<f8`"));
     assert!(of("'>f4'", "(2,)").contains("dtype `>f4`"));
     assert!(of("'<i4'", "(2,)").contains("expected `<f4` or `<f8`"));
     assert!(of("'<f4'", "(1,1,1,1,1,1,1,1,2)").contains("9 dimensions"));
@@ -79,6 +79,46 @@ fn each_claim_that_cannot_be_kept_has_its_own_message() {
     assert!(of("'<f4'", "(99999999999999999999999, 2)").contains("more bytes than possible"));
     assert!(of("'<f4'", "(1099511627776,)").contains("4398046511104 bytes, but holds 8"));
     assert!(of("'<f4'", "(1,)").contains("4 bytes, but holds 8"));
+}
+
+#[test]
+fn of_each_array_it_is_said_at_once_which_dtypes_it_may_have() {
+    let told = |key: &str, item: &str| {
+        let text = format!("{{'descr': '{item}', 'fortran_order': False, 'shape': (4, 1), }}");
+        let bytes = array(&text, &[0; 8]);
+        let read = header(&mut &bytes[..], key, bytes.len() as u64);
+        read.unwrap_err().to_string()
+    };
+    let floats = "dtype `<f2`, expected `<f4` or `<f8`; hint: save";
+    for key in ["states", "observations", "to"] {
+        let expected = format!("`{key}` has {floats} `{key}.astype('<f4')`");
+        assert_eq!(told(key, "<f2"), expected);
+    }
+    // A keyword is no name in Python.
+    assert_eq!(told("from", "<f2"), format!("`from` has {floats} `array.astype('<f4')`"));
+    let actions = told("actions", "<f2");
+    assert!(actions.contains("expected `<f4` or `<f8`, or whole numbers"), "{actions}");
+    let flags = told("terminals", "<f2");
+    assert!(flags.contains("expected one of `<f4`, `<f8`, `|b1`, `|u1`"), "{flags}");
+}
+
+#[test]
+fn rounding_that_hides_what_a_column_changes_by_is_noted() {
+    let noted = |offset: f64| {
+        let rows = 3 * CHUNK / 8;
+        let text = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({rows}, 3), }}");
+        let value = |at: usize| if at % 3 == 1 { offset + 0.05 * at as f64 } else { 0.5 };
+        let data: Vec<u8> = (0..3 * rows).flat_map(|at| value(at).to_le_bytes()).collect();
+        let (bytes, mut notes) = (array(&text, &data), Vec::new());
+        let mut reader = &bytes[..];
+        let header = header(&mut reader, "states", bytes.len() as u64).unwrap();
+        numbers(&mut reader, &header, "states", &mut notes).unwrap();
+        notes
+    };
+    assert_eq!(noted(0.0), Vec::<String>::new());
+    let notes = noted(1e8);
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].starts_with("column 1 of `states` changes by 0.15 per row"), "{notes:?}");
 }
 
 #[test]
@@ -108,8 +148,8 @@ fn wide_numbers_are_narrowed_only_where_they_stay_finite() {
     let error = complaint(text, &data(1e300));
     assert_eq!(
         error,
-        "`states` row 0 column 1 is `1e300`, too large for 32 bits; hint: scale the column, or drop \
-         the row"
+        "`states` row 0 column 1 is `1e300`, too large for 32 bits; hint: scale the column, or \
+         mend the value"
     );
 }
 

@@ -182,7 +182,8 @@ fn foreign_files_are_named_with_the_way_to_convert() {
     assert!(bench.complaint(b"\x89HDF\r\n\x1a\n").contains("HDF5"));
     assert!(bench.complaint(b"\x93NUMPY\x01\x00").contains("one npy array"));
     assert!(bench.complaint(b"").contains("empty"));
-    assert!(bench.complaint(b"hello, world").contains("not npz"));
+    assert!(bench.complaint(b"x,y\n1,2\n").contains("not read from csv"));
+    assert!(bench.complaint(b"\x00\x01\x02\x03").contains("not npz"));
     for name in ["a.pkl", "a.pt", "a.PTH", "a.pickle"] {
         let error = bench.read_named(name, PLAIN).unwrap_err().to_string();
         assert!(error.contains("are pickles") && error.contains("numpy.savez"), "{error}");

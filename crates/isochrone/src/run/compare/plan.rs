@@ -172,6 +172,19 @@ impl Plan {
                             .in_file(&found.folder)
                             .hint("give the config's file another name"));
                     }
+                    match combinations.iter().find(|other| other.config == found.config) {
+                        None => {}
+                        // A form of a learner is one of its own only where it was tuned.
+                        Some(_) if request.algorithms.iter().any(|name| name == "all") => continue,
+                        Some(other) => {
+                            return Err(Error::input(format!(
+                                "the same config as `{}`: both would train the same runs",
+                                other.folder.display()
+                            ))
+                            .in_file(&found.folder)
+                            .hint("leave one of the two out, or give it settings of its own"));
+                        }
+                    }
                     combinations.push(found);
                 }
             }
@@ -278,7 +291,12 @@ impl Plan {
         let data = source.prepared(config)?;
         let (seed, discount) = (config.seed, source.discount(config));
         let threads = Threads::default();
-        Trainer::new(&config.algorithm, &config.train, &data, discount, seed, threads).map(drop)
+        // Whether it could start shows when a teacher solves a single goal.
+        let mut algorithm = config.algorithm.clone();
+        if let Some(teacher) = algorithm.teacher_mut() {
+            teacher.goals = 1;
+        }
+        Trainer::new(&algorithm, &config.train, &data, discount, seed, threads).map(drop)
     }
 
     /// Checks that the runs already in `out` belong to the same comparison.

@@ -111,8 +111,12 @@ pub struct RunResult {
 impl RunResult {
     fn read(folder: PathBuf, config: RunConfig, world: World) -> Result<Self> {
         let extraction = extraction(&config)?;
-        let place = folder.parent().and_then(Path::file_name).and_then(|name| name.to_str());
-        let place = place.unwrap_or(config.algorithm.name());
+        // A run that is no part of a comparison has its learner's own name.
+        let name_of = |folder: Option<&Path>| Some(folder?.file_name()?.to_str()?.to_owned());
+        let is_compared =
+            name_of(folder.parent().and_then(Path::parent)).as_deref() == Some(world.name());
+        let place = name_of(folder.parent()).filter(|_| is_compared);
+        let place = place.as_deref().unwrap_or(config.algorithm.name());
         let suffix = extraction.as_ref().map_or(String::new(), |name| format!("-{name}"));
         let algorithm = place.strip_suffix(&suffix).unwrap_or(place).to_owned();
         let ending = match read_toml(&folder.join(DIVERGED))? {

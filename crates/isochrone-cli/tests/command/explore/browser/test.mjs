@@ -1,12 +1,13 @@
-// The explorer's page in a real browser. Arguments: the addresses of servers of one run, of two, of one
-// that trains, of one with three values per state and of an ant; an exported page; a folder for pictures.
+// The explorer's page in a real browser. Arguments: the addresses of servers of one run, of two, of two of
+// different data, of one that trains, of one with three values per state and of an ant; an exported page; a
+// folder for pictures.
 
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
 
-const [one, two, live, states, ant, exported, pictures] = process.argv.slice(2);
+const [one, two, apart, live, states, ant, exported, pictures] = process.argv.slice(2);
 fs.mkdirSync(pictures, { recursive: true });
 const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
@@ -139,6 +140,59 @@ async function shared() {
   await page.close();
 }
 
+/** What an address does not say, or says wrongly, is as it is on a page opened without it. */
+async function addresses() {
+  const page = await open(`http://${one}/#axes=0,0`);
+  await says(page, "axes", "0,1");
+  await says(page, "goal", null);
+  const first = await view(page);
+  await page.evaluate(() => (location.hash = "goal=0.31,0.69&start=0.2,0.1&axes=1,0&t=30"));
+  await page.waitForFunction(() => document.getElementById("reading").innerText.includes("goal (0.69, 0.31)"));
+  assert.doesNotMatch(await text(page, "#reading"), /guess/);
+  await page.evaluate(() => (location.hash = "path=none"));
+  await says(page, "goal", first.goal);
+  assert.deepEqual(await view(page), { ...first, path: "none" });
+  // The map ends at 0 and 1.
+  await page.evaluate(() => (location.hash = "goal=5,0.5&start=0.2,-0.1"));
+  await page.waitForFunction(() => document.getElementById("reading").innerText.includes("start (0.2, -0.1): outside of the map, a guess"));
+  assert.match(await text(page, "#reading"), /goal \(5, 0\.5\): outside of the map, a guess/);
+  await page.close();
+}
+
+async function different() {
+  const page = await open(`http://${apart}/#goal=0.31,0.69&start=4,3`);
+  assert.match(await text(page, "#filled"), /The two runs learned from different data, `pinwheel` and `circle\.npz`/);
+  const said = await text(page, "#reading");
+  assert.match(said, /goal \(0\.31, 0\.69\): far from the data of .* on circle\.npz, a guess there/);
+  assert.match(said, /start \(4, 3\): outside of the map of .* on pinwheel, a guess there/);
+  await page.close();
+}
+
+/** The labels of the legend stand apart on the narrowest phones, however many bands there are. */
+async function legend() {
+  const page = await open(`http://${one}/#goal=0.31,0.69`, { width: 360, height: 740 });
+  const legends = await page.evaluate(async () => {
+    const [{ page: shown }, { tellLegend }] = await Promise.all([import("/view.js"), import("/readings.js")]);
+    return Array.from({ length: 16 }, (_, at) => {
+      shown.levels = { step: 25, count: at + 1 };
+      tellLegend();
+      return Array.from(document.querySelectorAll("#legend span"), (span) => {
+        const range = document.createRange();
+        range.selectNode(span.lastChild);
+        const { left, right } = range.getBoundingClientRect();
+        return { left, right, words: span.textContent.trim() };
+      }).filter(({ words }) => words);
+    });
+  });
+  for (const [at, labels] of legends.entries()) {
+    assert.equal(labels.at(-1).words, "more");
+    assert.ok(labels.at(-1).right < 350, `"more" of ${at + 1} bands ends at ${labels.at(-1).right}`);
+    assert.ok(labels.length >= Math.min(3, at + 1), `${labels.length} labels of ${at + 1} bands`);
+    labels.slice(1).forEach(({ left, words }, before) => assert.ok(left - labels[before].right > 2, `${labels[before].words} meets ${words} of ${at + 1} bands`));
+  }
+  await page.close();
+}
+
 async function beside() {
   const page = await open(`http://${two}/#goal=0.31,0.69&start=0.2,0.1`, { width: 1280, height: 800 });
   assert.equal(await page.locator("figure canvas").count(), 2);
@@ -213,5 +267,5 @@ async function crawling() {
   await page.close();
 }
 
-for (const part of [training, clicks, axes, crawling, shared, beside, phone, offline]) await part();
+for (const part of [training, clicks, axes, crawling, shared, addresses, beside, different, phone, legend, offline]) await part();
 await browser.close();
