@@ -3,6 +3,7 @@
 use std::io::{BufRead, Read};
 use std::path::PathBuf;
 
+use isochrone::data::LARGEST;
 use isochrone::model::Model;
 use isochrone::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use crate::opened::open_asked;
 use crate::output::{is_heard, say};
+use crate::wording::counted;
 
 /// Ask a run's policy for an action, as JSON
 ///
@@ -147,13 +149,18 @@ fn answer(model: &Model, question: Question) -> Result<Reply> {
     for (name, values) in [("observation", &observation), ("goal", &goal)] {
         if values.len() != size {
             return Err(Error::input(format!(
-                "`{name}` has {} values, states of the model have {size}",
-                values.len()
+                "`{name}` has {}, expected {size} as in the model's states",
+                counted(values.len() as u64, "value", "values")
             ))
             .hint("pass whole states, as the model was trained on"));
         }
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             let what = format!("`{name}` value {at} is `{}`, expected a finite number", values[at]);
+            return Err(Error::input(what));
+        }
+        if let Some(at) = values.iter().position(|value| value.abs() > LARGEST) {
+            let what =
+                format!("`{name}` value {at} is `{}`, expected at most 1e18 in size", values[at]);
             return Err(Error::input(what));
         }
     }

@@ -15,7 +15,7 @@ use crate::evaluation::Evaluation;
 use crate::examiner::{Examiner, Steering};
 use crate::flags::Nodes;
 use crate::opened::{open_run, sampled, seed_folders};
-use crate::output::{say, say_json};
+use crate::output::{drawn, say, say_json};
 use crate::pictures;
 use crate::progress::{Counter, EpisodeCount, Spinner, waiting};
 use crate::routes::routes;
@@ -67,7 +67,7 @@ fn one(arguments: &Evaluate, spinner: &Spinner) -> Result<Evaluation> {
     let shown = noting(|note| spinner.note(note));
     let mut measured = measure(&opened, &examiner, &trajectories, arguments.control, &shown)?;
     if !arguments.no_pictures {
-        measured.evaluation.pictures = paint(&opened, &examiner, &measured)?;
+        measured.evaluation.pictures = drawn(paint(&opened, &examiner, &measured))?;
     }
     Ok(measured.evaluation)
 }

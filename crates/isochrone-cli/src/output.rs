@@ -1,7 +1,7 @@
 //! Output: lines on standard output that survive a closed pipe, and files that are not replaced unasked.
 
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use isochrone::{Error, Result};
@@ -53,6 +53,18 @@ pub fn warn(line: &str) {
 /// As [`warn`], whoever speaks.
 pub fn complain(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The pictures that were drawn beside an answer. Where they could not be written a warning says so:
+/// the answer is not lost with them.
+pub fn drawn(pictures: Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
+    match pictures {
+        Err(error @ Error::Disk { .. }) => {
+            warn(&format!("warning: no pictures, `--no-pictures` leaves them out: {error}"));
+            Ok(Vec::new())
+        }
+        other => other,
+    }
 }
 
 /// Refuses a file that exists, unless it may be replaced.

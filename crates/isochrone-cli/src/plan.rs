@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use isochrone::data::Dataset;
+use isochrone::data::{Dataset, LARGEST};
 use isochrone::plan::{Distance, Doubts, Gap, Path, PathEnding};
 use isochrone::report::pictures;
 use isochrone::run::{Ends, OpenRun, Plane, Source};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::flags::Nodes;
 use crate::opened::{data_of, open_run};
-use crate::output::{say, say_json};
+use crate::output::{drawn, say, say_json};
 use crate::progress::waiting;
 use crate::{examiner, wording};
 
@@ -127,8 +127,11 @@ fn plan(arguments: &Plan) -> Result<Report> {
         Planner::Graph => graph.path(start, goal)?,
         Planner::Greedy => examiner::greedy(model, &source, &graph)?.path(start, goal)?,
     };
-    let pictures =
-        if arguments.no_pictures { Vec::new() } else { draw(&opened, &source, &path, goal)? };
+    let pictures = if arguments.no_pictures {
+        Vec::new()
+    } else {
+        drawn(draw(&opened, &source, &path, goal))?
+    };
     let report = Report::new(&opened, &source, arguments.planner, ends, path)?;
     Ok(Report { pictures, ..report })
 }
@@ -202,10 +205,11 @@ fn coordinates(name: &str, text: &str, size: usize) -> Result<Vec<f32>> {
     };
     let numbers: std::result::Result<Vec<f32>, _> =
         text.split(',').map(|number| number.trim().parse::<f32>()).collect();
-    let numbers = numbers.ok().filter(|numbers| numbers.iter().all(|number| number.is_finite()));
+    let numbers =
+        numbers.ok().filter(|numbers| numbers.iter().all(|number| number.abs() <= LARGEST));
     let Some(numbers) = numbers else {
         return Err(Error::input(format!(
-            "`--{name}` is `{text}`, expected finite numbers separated by commas"
+            "`--{name}` is `{text}`, expected numbers separated by commas, none above 1e18 in size"
         ))
         .hint(format!("write `--{name} {example}`")));
     };

@@ -5,7 +5,9 @@ use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use isochrone::data::{Choices, Dataset, Field, Loaded, Memory, TableWriter, Values, load};
+use isochrone::data::{
+    Choices, Dataset, Field, LARGEST, Loaded, Memory, TableWriter, Values, load,
+};
 use isochrone::evaluate::{AgainstElapsed, Trajectories, against_elapsed, against_remaining};
 use isochrone::model::Model;
 use isochrone::report::{Remaining, TrajectoryCourse, pictures};
@@ -167,7 +169,7 @@ impl Goal {
         }
         let values: Option<Vec<f32>> = text
             .split(',')
-            .map(|value| value.trim().parse().ok().filter(|value: &f32| value.is_finite()))
+            .map(|value| value.trim().parse().ok().filter(|value: &f32| value.abs() <= LARGEST))
             .collect();
         match values {
             Some(values) if values.len() == size => Ok(Self::State(values)),

@@ -1,14 +1,12 @@
 //! What may be asked: bodies and queries, read and checked.
 
+use isochrone::data::LARGEST;
 use serde::Deserialize;
 
 use super::http::Answer;
 use crate::examiner::Steering;
 use crate::plan::{self, Planner};
 use crate::wording::counted;
-
-/// The largest value of a state, as in data: squares of differences stay finite in 32 bits.
-const LARGEST: f32 = 1e18;
 
 /// A question about states.
 #[derive(Deserialize)]

@@ -204,7 +204,10 @@ fn one_question_is_answered_as_json() {
     let told = said(&["act", run, "--observation", "0.2,0.1", "--goal", "0.3,0.7"]);
     assert_eq!(serde_json::from_str::<Value>(&told).unwrap()["action"], reply["action"]);
     let told = refused(&["act", run, "--observation", "0.2", "--goal", "0.3,0.7"]);
-    assert!(told.contains("`observation` has 1 values, states of the model have 2"), "{told}");
+    assert!(
+        told.contains("`observation` has 1 value, expected 2 as in the model's states"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -225,17 +228,22 @@ fn a_loop_answers_line_by_line_and_survives_mistakes() {
     let input = format!(
         "{good}\nnonsense\n\n{{\"observation\": [0.2], \"goal\": [0.3, 0.7], \"id\": [2]}}\n\
          {{\"observation\": [0.2, 1e39], \"goal\": [0.3, 0.7]}}\n\
-         {{\"obs\": [0.2, 0.1], \"goal\": [0.3, 0.7]}}\n{good}"
+         {{\"obs\": [0.2, 0.1], \"goal\": [0.3, 0.7]}}\n{good}\n\
+         {{\"observation\": [0.2, 1e30], \"goal\": [0.3, 0.7]}}"
     );
     let output = isochrone(&["act", RUN.to_str().unwrap(), "--serve", "stdin"], &input);
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 6);
+    assert_eq!(lines.len(), 7);
     assert_eq!((&lines[0], &lines[0]["id"]), (&lines[5], &Value::from(1)));
-    for (line, what) in
-        [(1, "not a question"), (2, "has 1 values"), (3, "finite"), (4, "unknown field `obs`")]
-    {
+    for (line, what) in [
+        (1, "not a question"),
+        (2, "has 1 value, expected 2"),
+        (3, "finite"),
+        (4, "unknown field `obs`"),
+        (6, "expected at most 1e18 in size"),
+    ] {
         let error = lines[line]["error"].as_str().unwrap();
         assert!(error.contains(what), "{error}");
     }

@@ -326,6 +326,23 @@ fn more_updates_of_a_stopped_run_are_said_to_come_later() {
 }
 
 #[test]
+fn an_answer_is_not_lost_with_its_pictures() {
+    let folder = TempDir::new().unwrap();
+    let run = folder.path().join("run");
+    said(&train("train.steps=5", path(&run), &[]));
+    // Nothing can be written there.
+    for name in ["plan.svg", "isochrones.svg"] {
+        std::fs::create_dir_all(run.join(name).join("taken")).unwrap();
+    }
+    let plan = ["plan", path(&run), "--start", "0.2,0.1", "--goal", "0.31,0.69"];
+    for words in [&plan[..], &["evaluate", path(&run)]] {
+        let (answer, told) = said(words);
+        assert!(answer.contains("goal") || answer.contains("reach"), "{answer}");
+        assert!(told.contains("warning: no pictures, `--no-pictures` leaves them out"), "{told}");
+    }
+}
+
+#[test]
 fn the_default_learner_says_how_well_it_learned_what_it_solved() {
     let folder = TempDir::new().unwrap();
     let run = folder.path().join("run");

@@ -383,7 +383,7 @@ fn check_shape(key: &str, found: usize, rows: usize, size: usize) -> Result<()> 
 }
 
 /// The largest value of a state: squares of differences stay finite in 32 bits.
-const LARGEST: f32 = 1e18;
+pub const LARGEST: f32 = 1e18;
 
 /// Refuses states or actions that are not finite, actions outside [−1, 1] and states beyond
 /// [`LARGEST`]; `before` values of the array come before `values`.

@@ -47,7 +47,7 @@ mod store;
 mod straight;
 mod table;
 
-pub use dataset::Dataset;
+pub use dataset::{Dataset, LARGEST};
 pub use door::{Loaded, OpenedFile, files_of, load, open, open_sample};
 pub use even::Even;
 pub use features::Features;
