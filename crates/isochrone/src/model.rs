@@ -46,6 +46,8 @@ pub struct Model {
     policy: Option<(Actor, Vec<f32>)>,
     reference: ReferenceStates,
     threads: Threads,
+    /// The coordinates that say where a state is; none if what the policy sees of a goal does.
+    places: Vec<usize>,
 }
 
 /// The flat arrays of a model, as its file has them.
@@ -97,7 +99,20 @@ impl Model {
             stored_actions,
             reference,
             threads: Threads::default(),
+            places: Vec::new(),
         }
+    }
+
+    /// The same model, for planners that go by the coordinates `places`; all if there are none.
+    #[must_use]
+    pub(crate) fn placed(self, places: &[usize]) -> Self {
+        Self { places: places.to_vec(), ..self }
+    }
+
+    /// The coordinates that say where a state is, if not all do: those it was told, else what its
+    /// policy sees of a goal.
+    pub(crate) fn own_places(&self) -> &[usize] {
+        if self.places.is_empty() { &self.shape.normalization.policy_goal } else { &self.places }
     }
 
     /// Everything about the model but its numbers.

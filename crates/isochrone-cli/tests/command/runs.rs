@@ -331,15 +331,25 @@ fn an_answer_is_not_lost_with_its_pictures() {
     let run = folder.path().join("run");
     said(&train("train.steps=5", path(&run), &[]));
     // Nothing can be written there.
-    for name in ["plan.svg", "isochrones.svg"] {
-        std::fs::create_dir_all(run.join(name).join("taken")).unwrap();
-    }
+    std::fs::create_dir_all(run.join("plan.svg/taken")).unwrap();
     let plan = ["plan", path(&run), "--start", "0.2,0.1", "--goal", "0.31,0.69"];
-    for words in [&plan[..], &["evaluate", path(&run)]] {
-        let (answer, told) = said(words);
-        assert!(answer.contains("goal") || answer.contains("reach"), "{answer}");
-        assert!(told.contains("warning: no pictures, `--no-pictures` leaves them out"), "{told}");
-    }
+    let (answer, told) = said(&plan);
+    assert!(answer.contains("\ngoal      (0.31, 0.69)"), "{answer}");
+    assert!(told.contains("warning: no pictures, `--no-pictures` leaves them out"), "{told}");
+}
+
+#[test]
+fn a_plan_goes_by_the_places_of_the_teacher() {
+    use isochrone::plan::Distance;
+    let folder = TempDir::new().unwrap();
+    let run = folder.path().join("run");
+    let placed = ["--algorithm", "atlas", "--set", "algorithm.teacher.place=[1,0]"];
+    said(&train("train.steps=4", path(&run), &placed));
+    let places = || isochrone::run::OpenRun::new(&run).unwrap().model.places();
+    assert_eq!(places(), [1, 0]);
+    // A checkpoint knows as much.
+    std::fs::remove_file(run.join("model.safetensors")).unwrap();
+    assert_eq!(places(), [1, 0]);
 }
 
 #[test]

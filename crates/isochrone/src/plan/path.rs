@@ -52,9 +52,8 @@ impl Distance for Model {
         self.shape().state_size
     }
 
-    /// What its policy sees of a goal.
     fn places(&self) -> Vec<usize> {
-        match &self.shape().normalization.policy_goal[..] {
+        match self.own_places() {
             [] => (0..self.shape().state_size).collect(),
             axes => axes.to_vec(),
         }

@@ -108,7 +108,7 @@ pub(super) fn read_model(config: &RunConfig, folder: &Path) -> Result<Model> {
         differing.push("data".into());
     }
     if differing.is_empty() {
-        return Ok(model);
+        return Ok(model.placed(config.places()));
     }
     let keys = differing.join("`, `");
     Err(Error::input(format!("the model is of another run, which differs in `{keys}`"))

@@ -46,7 +46,7 @@ impl OpenRun {
         let mut trainer =
             Trainer::new(&config.algorithm, settings, &data, discount, config.seed, threads)?;
         trainer.restore(&snapshot).map_err(|error| error.in_file(&folder))?;
-        let (model, step) = (trainer.model()?, snapshot.step);
+        let (model, step) = (trainer.model()?.placed(config.places()), snapshot.step);
         Ok(Self { folder, config, model, step })
     }
 
