@@ -3,7 +3,6 @@
 use std::io::{BufRead, Read};
 use std::path::PathBuf;
 
-use isochrone::data::LARGEST;
 use isochrone::model::Model;
 use isochrone::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -11,7 +10,7 @@ use serde_json::Value;
 
 use crate::opened::open_asked;
 use crate::output::{is_heard, say};
-use crate::wording::counted;
+use crate::wording::{counted, unusable};
 
 /// Ask a run's policy for an action, as JSON
 ///
@@ -154,14 +153,8 @@ fn answer(model: &Model, question: Question) -> Result<Reply> {
             ))
             .hint("pass whole states, as the model was trained on"));
         }
-        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            let what = format!("`{name}` value {at} is `{}`, expected a finite number", values[at]);
-            return Err(Error::input(what));
-        }
-        if let Some(at) = values.iter().position(|value| value.abs() > LARGEST) {
-            let what =
-                format!("`{name}` value {at} is `{}`, expected at most 1e18 in size", values[at]);
-            return Err(Error::input(what));
+        if let Some(wrong) = unusable(name, values) {
+            return Err(Error::input(wrong));
         }
     }
     let action = model.act(&observation, &goal)?;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use isochrone::Result;
 use isochrone::algorithms;
+use isochrone::data::LARGEST;
 use isochrone::evaluate::{
     AgainstElapsed, AgainstSolved, Audit, Band, LAST, Line, OverTraining, Rate, Verdict,
 };
@@ -169,6 +170,14 @@ pub fn elapsed_doubt(found: &AgainstElapsed, algorithm: &str) -> Option<String> 
         format!("where steps matter, use `--algorithm {}`", algorithms::Config::DEFAULT)
     };
     Some(format!("do not read the learned numbers as steps: {why}; {remedy}"))
+}
+
+/// What is wrong with the state `name` if a value of it is not finite or larger than data may be.
+pub fn unusable(name: &str, state: &[f32]) -> Option<String> {
+    let at = state.iter().position(|value| !value.is_finite() || value.abs() > LARGEST)?;
+    let value = state[at];
+    let expected = if value.is_finite() { "at most 1e18 in size" } else { "a finite number" };
+    Some(format!("`{name}` value {at} is `{value}`, expected {expected}"))
 }
 
 /// How well solved distances were learned, a line each.

@@ -1,12 +1,11 @@
 //! What may be asked: bodies and queries, read and checked.
 
-use isochrone::data::LARGEST;
 use serde::Deserialize;
 
 use super::http::Answer;
 use crate::examiner::Steering;
 use crate::plan::{self, Planner};
-use crate::wording::counted;
+use crate::wording::{counted, unusable};
 
 /// A question about states.
 #[derive(Deserialize)]
@@ -191,9 +190,5 @@ fn misfit(name: &str, state: &[f32], expected: &str) -> Answer {
 }
 
 fn bounded(name: &str, state: &[f32]) -> std::result::Result<(), Answer> {
-    let wrong = |value: &f32| !value.is_finite() || value.abs() > LARGEST;
-    let Some(at) = state.iter().position(wrong) else { return Ok(()) };
-    let value = state[at];
-    let expected = if value.is_finite() { "at most 1e18 in size" } else { "a finite number" };
-    Err(Answer::refusal(400, format!("`{name}` value {at} is `{value}`, expected {expected}")))
+    unusable(name, state).map_or(Ok(()), |wrong| Err(Answer::refusal(400, wrong)))
 }
