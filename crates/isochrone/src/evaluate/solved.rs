@@ -84,21 +84,20 @@ fn compare(
         let nats = f64::from(lessons.nats(from, goal));
         (nats >= 0.0).then(|| Pair { from, goal, steps: nats / nats_per_step })
     };
-    let draws = |kind: u64, index: u32| stream.draws(kind, index);
     let any: Vec<Pair> = (0..PAIRS)
         .filter_map(|index| {
-            let mut draws = draws(0, index);
+            let mut draws = stream.draws(0, index);
             let from = draws.below(dataset.rows() as u32);
             pair(from, goals[draws.below(goals.len() as u32) as usize])
         })
         .filter(|pair| pair.steps >= 1.0)
         .collect();
     let moved: Vec<u32> = (0..PAIRS)
-        .map(|index| goals[draws(1, index).below(goals.len() as u32) as usize])
+        .map(|index| goals[stream.draws(1, index).below(goals.len() as u32) as usize])
         .filter(|&row| dataset.last_row(row as usize) != row as usize)
         .collect();
-    let back: Vec<Pair> = moved.iter().filter_map(|&row| pair(row + 1, row)).collect();
-    let back: Vec<Pair> = back.into_iter().filter(|pair| pair.steps >= LONG_BACK).collect();
+    let back = moved.iter().filter_map(|&row| pair(row + 1, row));
+    let back: Vec<Pair> = back.filter(|pair| pair.steps >= LONG_BACK).collect();
     let learned = |pairs: &[Pair]| -> Result<Vec<f64>> {
         let states = |row: fn(&Pair) -> u32| {
             dataset.gather_states(&pairs.iter().map(row).collect::<Vec<_>>())
