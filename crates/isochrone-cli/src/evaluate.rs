@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use isochrone::evaluate::{Success, Trajectories, against_elapsed};
+use isochrone::evaluate::{Solved, Success, Trajectories, against_elapsed, against_solved};
 use isochrone::model::Model;
 use isochrone::plan::Graph;
 use isochrone::report::pictures as draw;
 use isochrone::run::{OpenRun, Plane, Source};
+use isochrone::simulate::Referee;
 use isochrone::{Error, Result, Tell};
 
 use crate::evaluation::Evaluation;
@@ -62,22 +63,36 @@ fn one(arguments: &Evaluate, spinner: &Spinner) -> Result<Evaluation> {
         // Complains before the long work where nobody can steer.
         opened.model.need_policy().map_err(|error| error.in_file(&opened.folder))?;
     }
-    let (source, trajectories) = data(&opened)?;
+    let (source, judges) = data(&opened)?;
     let examiner = Examiner::new(&opened.config, &source)?;
     let shown = noting(|note| spinner.note(note));
-    let mut measured = measure(&opened, &examiner, &trajectories, arguments.control, &shown)?;
+    let mut measured = measure(&opened, &examiner, &judges, arguments.control, &shown)?;
     if !arguments.no_pictures {
         measured.evaluation.pictures = drawn(paint(&opened, &examiner, &measured))?;
     }
     Ok(measured.evaluation)
 }
 
-/// The data that a run learned from, and the trajectories to judge its distance on. The latter are
-/// chosen first: a sample would be split in another way.
-fn data(opened: &OpenRun) -> Result<(Source, Trajectories)> {
-    let whole = opened.source()?;
-    let trajectories = whole.judged_on(&opened.config)?;
-    Ok((sampled(whole)?, trajectories))
+/// What the distance of a run is judged by.
+struct Judges {
+    trajectories: Trajectories,
+    /// Where no referee knows exact steps.
+    solved: Option<Solved>,
+}
+
+/// The data that a run learned from, and what to judge its distance by. The latter is chosen first: a
+/// sample would be split in another way.
+fn data(opened: &OpenRun) -> Result<(Source, Judges)> {
+    let (whole, config) = (opened.source()?, &opened.config);
+    let trajectories = whole.judged_on(config)?;
+    let has_referee =
+        whole.world.as_ref().is_some_and(|opened| Referee::meaning(opened.world).is_some());
+    let solved = if has_referee || !opened.model.has_distance() {
+        None
+    } else {
+        whole.solved(config, &|_, _| None)?
+    };
+    Ok((sampled(whole)?, Judges { trajectories, solved }))
 }
 
 /// An evaluation and what its pictures need besides.
@@ -104,7 +119,7 @@ fn noting(show: impl Fn(String) + Sync) -> impl Fn(usize, usize) -> Option<i32> 
 fn measure<'m>(
     opened: &'m OpenRun,
     examiner: &Examiner<'_>,
-    trajectories: &Trajectories,
+    judges: &Judges,
     control: Option<Steering>,
     tell: &Tell<'_>,
 ) -> Result<Examined<'m>> {
@@ -121,8 +136,10 @@ fn measure<'m>(
     };
     let accuracy = if model.has_distance() { examiner.accuracy(model)? } else { None };
     let against_exact = if model.has_distance() { examiner.against_exact(model)? } else { None };
-    let elapsed = || against_elapsed(model, trajectories, config.evaluation.seed);
+    let elapsed = || against_elapsed(model, &judges.trajectories, config.evaluation.seed);
     let elapsed = if model.has_distance() { elapsed()? } else { None };
+    let solved = judges.solved.as_ref();
+    let solved = solved.map(|solved| against_solved(model, solved, config.evaluation.seed));
     let source = &config.data.source;
     let mut not_available = Vec::new();
     match (examiner.world(), &success) {
@@ -159,6 +176,7 @@ fn measure<'m>(
         accuracy,
         against_exact,
         against_elapsed: elapsed,
+        against_solved: solved.transpose()?.flatten(),
         audit: model.has_distance().then(|| examiner.audit(model)).transpose()?,
         not_available,
         pictures: Vec::new(),
@@ -215,7 +233,7 @@ fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
     let counter = Counter::new("evaluate", folders.len() as u64, "seeds");
     let mut opened = complete_seeds(folders)?;
     opened.iter_mut().for_each(|one| arguments.nodes.apply(&mut one.config));
-    let (source, trajectories) = data(&opened[0])?;
+    let (source, judges) = data(&opened[0])?;
     let examiner = Examiner::new(&opened[0].config, &source)?;
     let mut evaluations = Vec::new();
     let tell = noting(|note| {
@@ -223,7 +241,7 @@ fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
         counter.advance(0);
     });
     for one in &opened {
-        let measured = measure(one, &examiner, &trajectories, arguments.control, &tell)?;
+        let measured = measure(one, &examiner, &judges, arguments.control, &tell)?;
         evaluations.push(measured.evaluation);
         counter.advance(1);
     }
@@ -308,11 +326,7 @@ fn tell(evaluation: &Evaluation) -> Result<()> {
         say(&format!("check     {}", wording::against(against)))?;
         say(&format!("check     {}", wording::fewest(against)))?;
     }
-    if let Some(found) = &evaluation.against_elapsed {
-        wording::elapsed(found, &evaluation.algorithm)
-            .iter()
-            .try_for_each(|line| say(&format!("check     {line}")))?;
-    }
+    evaluation.judgement().lines().iter().try_for_each(|line| say(&format!("check     {line}")))?;
     for missing in &evaluation.not_available {
         say(&format!("missing   {missing}"))?;
     }

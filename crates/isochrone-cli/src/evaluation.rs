@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use isochrone::evaluate::{AgainstElapsed, Audit, OverTraining, Success};
+use isochrone::evaluate::{AgainstElapsed, AgainstSolved, Audit, OverTraining, Success};
 use serde::Serialize;
 
 use crate::examiner::{Against, Measured, Steering};
+use crate::wording::Judgement;
 
 /// What is measured of one run; printed as lines or as JSON.
 #[derive(Debug, Serialize)]
@@ -33,6 +34,10 @@ pub struct Evaluation {
     pub against_exact: Option<Against>,
     /// Agreement with the steps that elapsed on recorded trajectories, where a distance was learned.
     pub against_elapsed: Option<AgainstElapsed>,
+    /// Agreement with the fewest steps by recorded moves, where a distance was learned and no referee
+    /// knows exact ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against_solved: Option<AgainstSolved>,
     /// The triangle inequality, where a distance was learned.
     pub audit: Option<Audit>,
     /// What could not be measured, and why.
@@ -42,6 +47,16 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
+    /// What its steps are judged by.
+    pub fn judgement(&self) -> Judgement<'_> {
+        Judgement {
+            elapsed: self.against_elapsed.as_ref(),
+            solved: self.against_solved.as_ref(),
+            exact: self.accuracy.as_ref().and_then(|found| found.found.median_relative_error),
+            algorithm: &self.algorithm,
+        }
+    }
+
     /// The learner and its data.
     pub fn name(&self) -> String {
         format!("{} on {}", self.algorithm, self.source)

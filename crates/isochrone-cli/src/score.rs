@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::opened::open_run;
 use crate::output::{check_apart, check_target, say, say_json};
 use crate::progress::Counter;
-use crate::wording::{self, counted, grouped};
+use crate::wording::{self, Judgement, counted, grouped};
 
 /// Score every frame of recorded trajectories by the steps that remain to a goal
 ///
@@ -370,8 +370,13 @@ fn tell(report: &Report, opened: &OpenRun) -> Result<()> {
     }
     if let Some(found) = &report.calibration {
         // The medians stand in the table.
-        let doubt = wording::elapsed_doubt(found, opened.config.algorithm.name());
-        for line in [wording::elapsed_share(found)].into_iter().chain(doubt) {
+        let judgement = Judgement {
+            elapsed: Some(found),
+            solved: None,
+            exact: None,
+            algorithm: opened.config.algorithm.name(),
+        };
+        for line in [wording::elapsed_share(found)].into_iter().chain(judgement.doubt()) {
             say(&format!("check     {line}"))?;
         }
         say(&format!("          {:>12} {:>10} {:>10}", report.against, "learned", "pairs"))?;

@@ -78,10 +78,7 @@ impl SeedsReport {
                 row.name, row.mean
             ))?;
         }
-        let doubt = |found: &Evaluation| {
-            let doubt = wording::elapsed_doubt(found.against_elapsed.as_ref()?, &found.algorithm)?;
-            Some((found.seed, doubt))
-        };
+        let doubt = |found: &Evaluation| Some((found.seed, found.judgement().doubt()?));
         let mut doubts: Vec<(Vec<String>, String)> = Vec::new();
         for (seed, doubt) in self.seeds.iter().filter_map(doubt) {
             match doubts.iter_mut().find(|(_, known)| *known == doubt) {
@@ -149,6 +146,9 @@ fn means(seeds: &[Evaluation]) -> Vec<Mean> {
         mean("coverage (%)", 0, &|found| Some(100.0 * found.against_exact.as_ref()?.coverage?)),
         mean("learned at or below elapsed (%)", 0, &|found| {
             Some(100.0 * found.against_elapsed.as_ref()?.at_or_below)
+        }),
+        mean("error by recorded moves (%)", 0, &|found| {
+            Some(100.0 * found.against_solved.as_ref()?.median_relative_error)
         }),
         mean("drop per elapsed step", 2, &|found| found.against_elapsed.as_ref()?.drop_per_step),
         mean("triangle violations", 0, &|found| Some(found.audit.as_ref()?.violations as f64)),

@@ -6,7 +6,8 @@ use isochrone::algorithms::{self, Phases};
 use isochrone::collective::{Collective, JobPlace};
 use isochrone::engine::Hardware;
 use isochrone::evaluate::{
-    AgainstElapsed, AgainstSolved, OverTraining, Rate, Success, against_elapsed,
+    AgainstElapsed, AgainstSolved, OverTraining, Rate, Solved, Success, against_elapsed,
+    against_solved,
 };
 use isochrone::run::files::{CONFIG, MODEL};
 use isochrone::run::{self, Finished, RunConfig, Source};
@@ -16,10 +17,10 @@ use serde::Serialize;
 use crate::flags::{hardware, seed};
 use crate::opened::seed_folders;
 use crate::output::{say, say_json};
-use crate::progress::{REPORT_EVERY, Recordings};
+use crate::progress::{REPORT_EVERY, Recordings, waiting};
 use crate::signals::Signals;
 use crate::training::{Workshop, train_all};
-use crate::wording;
+use crate::wording::{self, Judgement};
 
 /// Learn a distance and a policy.
 ///
@@ -100,7 +101,7 @@ struct Report {
     over_training: Option<OverTraining>,
     /// Agreement with the steps that elapsed on recorded trajectories, where a distance was learned.
     against_elapsed: Option<AgainstElapsed>,
-    /// How well the distances that a teacher solved were learned, where there is one.
+    /// Agreement with the fewest steps by recorded moves, where a distance was learned.
     #[serde(skip_serializing_if = "Option::is_none")]
     against_solved: Option<AgainstSolved>,
     error: Option<String>,
@@ -125,10 +126,9 @@ impl Report {
         if let Some(over) = self.over_training.as_ref().filter(|_| self.success.is_some()) {
             say(&format!("          {}", wording::evaluations(over)))?;
         }
-        let lines = self.against_elapsed.as_ref().map(|found| wording::elapsed(found, algorithm));
-        let solved = self.against_solved.as_ref().map(wording::solved);
-        let lines = lines.into_iter().flatten().chain(solved.into_iter().flatten());
-        lines.into_iter().try_for_each(|line| say(&format!("check     {line}")))
+        let (elapsed, solved) = (self.against_elapsed.as_ref(), self.against_solved.as_ref());
+        let lines = Judgement { elapsed, solved, exact: None, algorithm }.lines();
+        lines.iter().try_for_each(|line| say(&format!("check     {line}")))
     }
 }
 
@@ -162,7 +162,9 @@ pub fn run(arguments: &Train, threads: usize) -> Result<()> {
     let workshop = Workshop { hardware: &hardware, threads, report_every, signals: &signals };
     let results = train_all(&jobs, &source, &workshop)?;
     // Every process has a part in it, and rank 0 alone is heard.
-    tell(&jobs, &source, results, arguments, &folder, collective.rank() == 0)?;
+    let is_heard = collective.rank() == 0;
+    let solved = if is_heard { judge(&jobs[0].0, &source, &results, &signals)? } else { None };
+    tell(&jobs, &source, results, solved.as_ref(), arguments, &folder, is_heard)?;
     // Only where all went well: who fails ends the others by leaving without a word.
     collective.leave();
     Ok(())
@@ -412,6 +414,23 @@ fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
     Path::new("runs").join(name)
 }
 
+/// Steps to judge those of `results` by; none if a signal asks not to wait for them.
+fn judge(
+    config: &RunConfig,
+    source: &Source,
+    results: &[Result<Finished>],
+    signals: &Signals,
+) -> Result<Option<Solved>> {
+    let mut finished = results.iter().flatten();
+    if !finished.any(|one| one.model.has_distance()) {
+        return Ok(None);
+    }
+    match waiting("check", |_| source.solved(config, &|_, _| signals.received())) {
+        Err(Error::Interrupted(_)) => Ok(None),
+        solved => solved,
+    }
+}
+
 /// The last part of a source without its extension; a pattern is named without its wildcards, or by
 /// its folder where nothing else is left.
 fn short_name(source: &str) -> String {
@@ -428,6 +447,7 @@ fn tell(
     jobs: &[(RunConfig, PathBuf)],
     source: &Source,
     results: Vec<Result<Finished>>,
+    solved: Option<&Solved>,
     arguments: &Train,
     folder: &Path,
     keeps: bool,
@@ -449,12 +469,14 @@ fn tell(
             error: None,
         };
         match result {
-            Ok(Finished { model, success, against_solved }) => {
+            Ok(Finished { model, success }) => {
                 report.success = success;
-                report.against_solved = against_solved;
+                let seed = config.evaluation.seed;
                 if let Some(trajectories) = judged.as_ref().filter(|_| model.has_distance()) {
-                    let seed = config.evaluation.seed;
                     report.against_elapsed = against_elapsed(&model, trajectories, seed)?;
+                }
+                if let Some(solved) = solved.filter(|_| model.has_distance()) {
+                    report.against_solved = against_solved(&model, solved, seed)?;
                 }
             }
             Err(error) => {

@@ -6,7 +6,7 @@ use isochrone::Result;
 use isochrone::algorithms;
 use isochrone::data::LARGEST;
 use isochrone::evaluate::{
-    AgainstElapsed, AgainstSolved, Audit, Band, LAST, Line, OverTraining, Rate, Verdict,
+    AgainstElapsed, AgainstSolved, Audit, Band, LAST, Line, MOST_OFF, OverTraining, Rate, Verdict,
 };
 use isochrone::run::{self, RunConfig};
 use isochrone::simulate::World;
@@ -126,13 +126,86 @@ pub fn recorded(found: &AgainstElapsed) -> String {
     }
 }
 
-/// How learned steps relate to elapsed ones, in two lines; a third says where they should not be
-/// read as steps.
-pub fn elapsed(found: &AgainstElapsed, algorithm: &str) -> Vec<String> {
+/// What learned steps are judged by.
+#[derive(Clone, Copy)]
+pub struct Judgement<'a> {
+    /// Steps that elapsed.
+    pub elapsed: Option<&'a AgainstElapsed>,
+    /// The fewest steps by recorded moves.
+    pub solved: Option<&'a AgainstSolved>,
+    /// The median relative error against exact steps.
+    pub exact: Option<f64>,
+    /// The learner.
+    pub algorithm: &'a str,
+}
+
+impl Judgement<'_> {
+    /// How learned steps relate to elapsed and to solved ones, a line each; the last says where they
+    /// should not be read as steps.
+    pub fn lines(&self) -> Vec<String> {
+        let elapsed = self.elapsed.map(|found| [elapsed_share(found), medians(found)]);
+        let mut lines: Vec<String> = elapsed.into_iter().flatten().collect();
+        let doubt = self.doubt();
+        if let Some(found) = self.solved {
+            lines.push(solved(found));
+            // The remedy is no help where another learner is the first one.
+            if doubt.is_none() || self.is_default() {
+                lines.extend(ways_back(found));
+            }
+        }
+        lines.extend(doubt);
+        lines
+    }
+
+    /// Why learned steps should not be read as steps; `None` if nothing speaks against it.
+    pub fn doubt(&self) -> Option<String> {
+        let far = |error: f64, from: &str| {
+            let error = 100.0 * error;
+            format!("they are off by {error:.0} % in the median from {from}")
+        };
+        let exact = self.exact.filter(|error| *error > MOST_OFF);
+        let solved = self.solved.map(|found| found.median_relative_error);
+        let solved = solved.filter(|error| *error > MOST_OFF);
+        let off = exact.map(|error| far(error, "exact ones"));
+        let off = off.or(solved.map(|error| far(error, "the fewest steps by recorded moves")));
+        let why = match self.elapsed.map(|found| found.reading) {
+            Some(Verdict::FarAbove) => {
+                "most pairs of some length read far above the steps that elapsed".to_owned()
+            }
+            Some(Verdict::FarBelow) => {
+                "most pairs of some length read far fewer steps than even the \
+                                        fastest recorded moves take"
+                    .to_owned()
+            }
+            Some(Verdict::Unordered) => {
+                "the distance hardly rises with the steps that elapsed".to_owned()
+            }
+            Some(Verdict::TooFew) if off.is_none() => {
+                return Some(
+                    "too few recorded pairs to tell whether the learned numbers can be read as steps: no \
+                     range of elapsed steps has 20"
+                        .to_owned(),
+                );
+            }
+            Some(Verdict::Steps | Verdict::TooFew) | None => off?,
+        };
+        let remedy = if self.is_default() {
+            "train longer (`--more`) or on more data".to_owned()
+        } else {
+            format!("where steps matter, use `--algorithm {}`", algorithms::Config::DEFAULT)
+        };
+        Some(format!("do not read the learned numbers as steps: {why}; {remedy}"))
+    }
+
+    fn is_default(&self) -> bool {
+        self.algorithm == algorithms::Config::DEFAULT
+    }
+}
+
+fn medians(found: &AgainstElapsed) -> String {
     let medians = |band: &Band| format!("{:.0} → {:.0}", band.elapsed, band.learned);
     let medians: Vec<String> = found.bands.iter().map(medians).collect();
-    let medians = format!("elapsed → learned steps, in the median: {}", medians.join(", "));
-    [elapsed_share(found), medians].into_iter().chain(elapsed_doubt(found, algorithm)).collect()
+    format!("elapsed → learned steps, in the median: {}", medians.join(", "))
 }
 
 /// How often learned steps are at or below elapsed ones, and how they fall.
@@ -147,31 +220,6 @@ pub fn elapsed_share(found: &AgainstElapsed) -> String {
     )
 }
 
-/// Why learned steps should not be read as steps; `None` if nothing speaks against it.
-pub fn elapsed_doubt(found: &AgainstElapsed, algorithm: &str) -> Option<String> {
-    let why = match found.reading {
-        Verdict::Steps => return None,
-        Verdict::TooFew => {
-            return Some(
-                "too few recorded pairs to tell whether the learned numbers can be read as steps: no range \
-                 of elapsed steps has 20"
-                    .to_owned(),
-            );
-        }
-        Verdict::FarAbove => "most pairs of some length read far above the steps that elapsed",
-        Verdict::FarBelow => {
-            "most pairs of some length read far fewer steps than even the fastest recorded moves take"
-        }
-        Verdict::Unordered => "the distance hardly rises with the steps that elapsed",
-    };
-    let remedy = if algorithm == algorithms::Config::DEFAULT {
-        "train longer (`--more`) or on more data".to_owned()
-    } else {
-        format!("where steps matter, use `--algorithm {}`", algorithms::Config::DEFAULT)
-    };
-    Some(format!("do not read the learned numbers as steps: {why}; {remedy}"))
-}
-
 /// What is wrong with the state `name` if a value of it is not finite or larger than data may be.
 pub fn unusable(name: &str, state: &[f32]) -> Option<String> {
     let at = state.iter().position(|value| !value.is_finite() || value.abs() > LARGEST)?;
@@ -180,24 +228,27 @@ pub fn unusable(name: &str, state: &[f32]) -> Option<String> {
     Some(format!("`{name}` value {at} is `{value}`, expected {expected}"))
 }
 
-/// How well solved distances were learned, a line each.
-pub fn solved(found: &AgainstSolved) -> Vec<String> {
-    let error = 100.0 * found.median_relative_error;
-    let mut lines = vec![format!(
-        "learned against solved steps: a median error of {error:.0} % on {} pairs",
+/// How learned steps agree with the fewest by recorded moves.
+fn solved(found: &AgainstSolved) -> String {
+    format!(
+        "the fewest steps by recorded moves, joined across trajectories: learned steps are off by \
+         {:.0} % in the median of {} pairs",
+        100.0 * found.median_relative_error,
         grouped(found.pairs as u64)
-    )];
-    if let Some(back) = found.ways_back.as_ref().filter(|back| back.are_lost) {
-        lines.push(format!(
-            "one-way moves are read both ways: the way back over {:.0} % of recorded moves takes 10 steps \
-             or more, {:.0} in the median, of which {:.1} were learned; train longer (`--more`), or tell \
-             nearby places apart: docs/choosing.md, One-way streets",
-            100.0 * back.share,
-            back.solved,
-            back.learned
-        ));
-    }
-    lines
+    )
+}
+
+/// Where one-way moves are read both ways.
+fn ways_back(found: &AgainstSolved) -> Option<String> {
+    let back = found.ways_back.as_ref().filter(|back| back.are_lost)?;
+    Some(format!(
+        "one-way moves are read both ways: the way back over {:.0} % of recorded moves takes 10 steps or \
+         more, {:.0} in the median, of which {:.1} were learned; train longer (`--more`), or tell nearby \
+         places apart: docs/choosing.md, One-way streets",
+        100.0 * back.share,
+        back.solved,
+        back.learned
+    ))
 }
 
 /// How ranks and scale of learned steps agree with exact ones.
@@ -274,6 +325,8 @@ pub fn state(state: &[f32]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use isochrone::evaluate::WaysBack;
+
     use super::*;
 
     #[test]
@@ -332,18 +385,42 @@ mod tests {
             reading: Verdict::FarAbove,
             points: Vec::new(),
         };
-        let lines = elapsed(&found, "cmd1");
+        fn judgement(found: &AgainstElapsed) -> Judgement<'_> {
+            Judgement { elapsed: Some(found), solved: None, exact: None, algorithm: "cmd1" }
+        }
+        let lines = judgement(&found).lines();
         assert!(lines[0].starts_with("elapsed steps on 40 held-out trajectories"), "{lines:?}");
         assert!(lines[0].contains("on 25 % of 1,500 pairs and fall by 1.84"), "{lines:?}");
         assert_eq!(lines[1], "elapsed → learned steps, in the median: 3 → 168");
         assert!(lines[2].starts_with("do not read the learned numbers as steps: "), "{lines:?}");
         assert!(lines[2].ends_with("where steps matter, use `--algorithm atlas`"), "{lines:?}");
-        let own = elapsed(&found, "atlas").remove(2);
+        let own = Judgement { algorithm: "atlas", ..judgement(&found) }.lines().remove(2);
         assert!(own.ends_with("train longer (`--more`) or on more data"), "{own}");
         (found.reading, found.held_out) = (Verdict::Steps, false);
-        let lines = elapsed(&found, "cmd1");
+        let lines = judgement(&found).lines();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].contains("40 training trajectories, as none were held out"), "{lines:?}");
+        // Nothing that elapsed speaks against it; ways that no trajectory makes do.
+        let back = WaysBack { share: 0.24, solved: 78.0, learned: 1.0, are_lost: true };
+        let solved = |error| AgainstSolved {
+            pairs: 3_900,
+            median_relative_error: error,
+            ways_back: Some(back.clone()),
+        };
+        let (off, right) = (solved(2.19), solved(0.1));
+        let lines = Judgement { solved: Some(&off), ..judgement(&found) }.lines();
+        assert!(lines[2].ends_with("learned steps are off by 219 % in the median of 3,900 pairs"));
+        assert!(lines[3].contains("off by 219 % in the median from the fewest steps"), "{lines:?}");
+        let right = Judgement { solved: Some(&right), ..judgement(&found) };
+        assert_eq!(right.doubt(), None);
+        assert!(right.lines()[3].starts_with("one-way moves are read both ways"));
+        let exact = Judgement { exact: Some(2.77), ..right }.doubt().unwrap();
+        assert!(exact.contains("off by 277 % in the median from exact ones"), "{exact}");
+        found.reading = Verdict::TooFew;
+        let few = judgement(&found).doubt().unwrap();
+        assert!(few.starts_with("too few recorded pairs"), "{few}");
+        let off = Judgement { solved: Some(&off), ..judgement(&found) }.doubt();
+        assert_eq!(off.as_ref(), lines.last());
     }
 
     #[test]

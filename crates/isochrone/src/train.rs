@@ -9,7 +9,7 @@ use crate::algorithms::{Algorithm, Config, Learner, Problem};
 use crate::checkpoint::Snapshot;
 use crate::collective::Collective;
 use crate::data::sampler::Sampler;
-use crate::data::{Dataset, Lessons, Normalization, check_room};
+use crate::data::{Dataset, Normalization, check_room};
 use crate::engine::{ArenaId, BrokenLoss, Engine, Executor, Hardware, Parameters, Program};
 use crate::error::{Error, Result, Tell};
 use crate::model::{DataSample, Model};
@@ -146,7 +146,8 @@ impl<'d> Trainer<'d> {
         let (state_size, action_size) = (data.normalization.width(), dataset.action_size());
         let teacher = algorithm.teacher().map(|teacher| {
             let policy_goal = &data.normalization.policy_goal;
-            let terms = Terms { discount, radius: data.radius, policy_goal, seed };
+            let terms =
+                Terms { discount, radius: data.radius, policy_goal, widest: f64::INFINITY, seed };
             let collective = &hardware.collective;
             let solve = || Teacher::among(dataset, teacher, terms, tell, collective);
             hardware.threads.enter(solve)
@@ -220,16 +221,6 @@ impl<'d> Trainer<'d> {
     /// Whether a GPU runs the updates.
     pub fn on_gpu(&self) -> bool {
         self.engine.runs_ahead()
-    }
-
-    /// The data trained on.
-    pub(crate) fn dataset(&self) -> &Dataset {
-        &self.data.training
-    }
-
-    /// The distances that a teacher solved for the data trained on, if there is one.
-    pub(crate) fn lessons(&self) -> Option<&Lessons> {
-        self.sampler.taught_by()
     }
 
     /// What a user should know of the teacher and of the device, a line each.

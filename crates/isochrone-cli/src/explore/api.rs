@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isochrone::evaluate::{Audit, against_elapsed};
+use isochrone::evaluate::{Audit, against_elapsed, against_solved};
 use isochrone::model::Model;
 use isochrone::{Error, Result};
 use serde::Serialize;
@@ -18,7 +18,7 @@ use super::loaded::Loaded;
 use super::sent;
 use super::subject::{ShownRun, described};
 use crate::plan;
-use crate::wording;
+use crate::wording::{self, Judgement};
 
 /// Pairs that one question may ask about.
 const MOST_PAIRS: usize = 1_000_000;
@@ -304,19 +304,26 @@ fn verdict(found: &Audit) -> Vec<String> {
 pub fn calibrated(clerk: &Clerk<'_>) -> Result<Value> {
     let model = &clerk.opened.model;
     let exact = clerk.examiner()?.accuracy(model)?;
-    let seed = clerk.opened.config.evaluation.seed;
+    let config = &clerk.opened.config;
+    let seed = config.evaluation.seed;
     let elapsed = against_elapsed(model, &clerk.data.trajectories, seed)?;
+    let error = exact.as_ref().and_then(|found| found.found.median_relative_error);
+    let solved = match &exact {
+        None => clerk.data.source.solved(config, &|_, _| None)?,
+        Some(_) => None,
+    };
+    let solved = solved.map(|solved| against_solved(model, &solved, seed)).transpose()?.flatten();
     let thinned = |points: &[[f32; 2]]| -> Vec<[f32; 2]> {
         points.iter().step_by(points.len().div_ceil(POINTS).max(1)).copied().collect()
     };
     let exact = exact.map(
         |found| json!({ "points": thinned(&found.pairs), "words": wording::accuracy(&found) }),
     );
-    let algorithm = clerk.opened.config.algorithm.name();
+    let algorithm = config.algorithm.name();
     let elapsed = elapsed.map(|found| {
         json!({
             "points": thinned(&found.points),
-            "words": wording::elapsed(&found, algorithm),
+            "words": Judgement { elapsed: Some(&found), solved: solved.as_ref(), exact: error, algorithm }.lines(),
             "bands": found.bands,
         })
     });

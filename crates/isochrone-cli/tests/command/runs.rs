@@ -353,17 +353,21 @@ fn a_plan_goes_by_the_places_of_the_teacher() {
 }
 
 #[test]
-fn the_default_learner_says_how_well_it_learned_what_it_solved() {
+fn steps_are_judged_by_the_fewest_by_recorded_moves() {
     let folder = TempDir::new().unwrap();
-    let run = folder.path().join("run");
-    let (text, _) = said(&train("train.steps=5", path(&run), &["--algorithm", "atlas"]));
-    assert!(
-        text.contains("\ncheck     learned against solved steps: a median error of "),
-        "{text}"
-    );
-    let out = folder.path().join("other");
-    let (text, _) = said(&train("train.steps=5", path(&out), &["--json"]));
-    assert!(!text.contains("against_solved"), "{text}");
+    let out = |name: &str| path(&folder.path().join(name)).to_owned();
+    for name in ["atlas", "cmd1"] {
+        let (text, _) = said(&train("train.steps=5", &out(name), &["--algorithm", name]));
+        assert!(
+            text.contains(
+                "\ncheck     the fewest steps by recorded moves, joined across trajectories: "
+            ),
+            "{text}"
+        );
+        // Where exact steps are known they are the judge.
+        let (text, _) = said(&["evaluate", &out(name), "--no-pictures"]);
+        assert!(!text.contains("the fewest steps by recorded moves"), "{text}");
+    }
 }
 
 #[test]

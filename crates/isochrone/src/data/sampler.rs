@@ -99,11 +99,6 @@ impl<'d> Sampler<'d> {
         Self { lessons, ..self }
     }
 
-    /// The answers of a teacher, if it has one.
-    pub(crate) fn taught_by(&self) -> Option<&Lessons> {
-        self.lessons.as_ref()
-    }
-
     fn lessons(&self) -> &Lessons {
         self.lessons.as_ref().expect("a column that needs lessons is declared with them")
     }

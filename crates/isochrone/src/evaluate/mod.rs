@@ -26,8 +26,7 @@ pub use elapsed::{
 };
 pub use protocol::{LAST, OverTraining};
 pub use runaway::TypicalPairs;
-pub(crate) use solved::against_solved;
-pub use solved::{AgainstSolved, WaysBack};
+pub use solved::{AgainstSolved, MOST_OFF, Solved, WaysBack, against_solved};
 pub use statistics::{
     Line, MonotoneMap, OverSeeds, RESAMPLES, bootstrap, interquartile_mean, spearman,
 };

@@ -1,8 +1,9 @@
-//! Whether a network learned the distances that its teacher solved.
+//! How learned steps agree with the fewest by recorded moves, however these are joined: what a teacher
+//! solves for a few goals, also where no trajectory makes the whole way and no referee knows it.
 //!
-//! Pairs are drawn from the rows and goals of training. One kind is judged apart: where a recorded
-//! move leads one way and the way back is long, as in a one-way street, two states lie near together
-//! and far apart, and a smooth network that has not been trained for long reads the long way as short.
+//! Pairs are drawn from the rows. One kind is judged apart: where a recorded move leads one way and the
+//! way back is long, as in a one-way street, two states lie near together and far apart, and a smooth
+//! network that has not been trained for long reads the long way as short.
 
 use serde::Serialize;
 
@@ -18,6 +19,8 @@ const PAIRS: u32 = 4_000;
 const LONG_BACK: f64 = 10.0;
 /// Fewer pairs than these tell nothing.
 const FEWEST: usize = 20;
+/// The median relative error up to which learned numbers can be read as steps.
+pub const MOST_OFF: f64 = 0.5;
 /// Ways back are lost where less than this share of their steps is learned.
 const LEAST_BACK: f64 = 0.5;
 
@@ -52,20 +55,22 @@ struct Pair {
     steps: f64,
 }
 
-/// Compares the steps of `model` with those of `lessons` for `dataset`; `None` if too few pairs have a
-/// way.
+/// Trajectories, and the distances that a teacher solved for them.
+pub struct Solved {
+    /// The trajectories.
+    pub dataset: Dataset,
+    /// Their distances to a few goals.
+    pub lessons: Lessons,
+}
+
+/// Compares the steps of `model` with those that were solved; `None` if too few pairs have a way.
 ///
 /// # Errors
 /// A model without a distance or for states of another size; data that can no longer be read.
-pub(crate) fn against_solved(
-    model: &Model,
-    dataset: &Dataset,
-    lessons: &Lessons,
-    seed: u64,
-) -> Result<Option<AgainstSolved>> {
+pub fn against_solved(model: &Model, solved: &Solved, seed: u64) -> Result<Option<AgainstSolved>> {
     let nats_per_step = -model.shape().discount.ln();
     let steps = |from: &[f32], to: &[f32]| model.steps(from, to);
-    compare(dataset, lessons, nats_per_step, seed, steps)
+    compare(&solved.dataset, &solved.lessons, nats_per_step, seed, steps)
 }
 
 fn compare(
@@ -160,6 +165,9 @@ mod tests {
         assert!((back.solved - 39.0).abs() < 1e-4 && back.learned == 39.0, "{back:?}");
         let longer = compared(|from, to| 1.1 * (to - from).rem_euclid(40.0));
         assert!((longer.median_relative_error - 0.1).abs() < 1e-4);
+        // As a contrastive learner reads exact steps: in order, and far too many.
+        let many = compared(|from, to| 2.0 * (to - from).rem_euclid(40.0) + 30.0);
+        assert!(many.median_relative_error > 3.0 * MOST_OFF, "{many:?}");
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl Run {
         let threads = threads.unwrap_or_else(cores);
         let (hardware, note) = Hardware::choose(device, Threads::new(threads)?)?;
         source.notes.iter().chain(&note).for_each(|note| observer.noted(note));
-        let Finished { model, success, .. } = match folder {
+        let Finished { model, success } = match folder {
             None => train_in_memory(&config, &source, hardware, observer)?,
             Some(folder) => {
                 let conditions = Conditions::new(None, threads);

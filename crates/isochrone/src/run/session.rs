@@ -22,7 +22,7 @@ use crate::checkpoint::{Lock, latest, tidy};
 use crate::collective::Collective;
 use crate::engine::Hardware;
 use crate::error::{Error, Result};
-use crate::evaluate::{AgainstSolved, Success, TypicalPairs, against_solved};
+use crate::evaluate::{Success, TypicalPairs};
 use crate::extraction::Extraction;
 use crate::ledger::Due;
 use crate::model::Model;
@@ -64,8 +64,6 @@ pub struct Finished {
     pub model: Model,
     /// The last evaluation, in a world.
     pub success: Option<Success>,
-    /// How well the distances that a teacher solved were learned, where there is one.
-    pub against_solved: Option<AgainstSolved>,
 }
 
 /// Runs `config` in `folder` to its end, resuming from what the folder holds.
@@ -145,18 +143,6 @@ fn execute_beside(
     hardware.threads.enter(|| session.run(observer))
 }
 
-/// How well `model` learned what its teacher solved, where there is one.
-fn learned(
-    trainer: &Trainer<'_>,
-    config: &RunConfig,
-    model: &Model,
-) -> Result<Option<AgainstSolved>> {
-    match trainer.lessons().filter(|_| model.has_distance()) {
-        Some(lessons) => against_solved(model, trainer.dataset(), lessons, config.evaluation.seed),
-        None => Ok(None),
-    }
-}
-
 /// How many more updates than `before` it takes until some of them train the distance; none if some of
 /// those that `config` asks for do, or none ever do.
 fn distance_needs(config: &RunConfig, before: u64) -> Option<u64> {
@@ -189,8 +175,7 @@ pub(super) fn train_in_memory(
         TypicalPairs::of(&source.dataset, config.seed)?.check(&model, steps)?;
         let tell = telling(observer, |observer, ended, of| observer.evaluating(ended, of));
         let success = measure(config, source, &tasks(config, source)?, &model, &tell)?;
-        let against_solved = learned(&trainer, config, &model)?;
-        Ok(Finished { model, success, against_solved })
+        Ok(Finished { model, success })
     })
 }
 
@@ -430,7 +415,7 @@ impl Session<'_> {
     fn finish(&mut self, observer: &mut dyn Observer) -> Result<Finished> {
         let model = self.trainer.model()?;
         if !self.keeps {
-            return Ok(Finished { model, success: None, against_solved: None });
+            return Ok(Finished { model, success: None });
         }
         let path = self.folder.join(MODEL);
         let refused = folder::read_model(self.config, self.folder).err();
@@ -440,8 +425,7 @@ impl Session<'_> {
             }
             model.save_with(&path, folder::model_facts(self.config, &self.data)?)?;
         }
-        let against_solved = learned(&self.trainer, self.config, &model)?;
-        Ok(Finished { model, success: self.success.take(), against_solved })
+        Ok(Finished { model, success: self.success.take() })
     }
 }
 

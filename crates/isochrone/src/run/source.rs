@@ -8,14 +8,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
 use crate::collective::Collective;
 use crate::data::{self, Choices, Dataset, Loaded, Memory, Normalization};
-use crate::error::{Error, Result};
-use crate::evaluate::Trajectories;
+use crate::error::{Error, Result, Tell};
+use crate::evaluate::{Solved, Trajectories};
 use crate::simulate::{Environment, Recording, Roads, Task, World, check_memory, roads};
 use crate::spelling::question;
+use crate::teacher::{self, Teacher, Terms};
 use crate::train::Prepared;
 
 /// γ where neither the config nor a world says otherwise.
 const FILE_DISCOUNT: f64 = 0.99;
+
+/// Goals that are solved to judge learned steps by.
+const JUDGED_GOALS: usize = 100;
 
 /// The data of a run and, for a world, the world itself. The world's γ and radius come from here
 /// alone.
@@ -56,8 +60,7 @@ impl Source {
             None => self.split(config)?,
             Some(held_out) => (self.dataset.clone(), Some(held_out.clone())),
         };
-        let radius = self.world.as_ref().map(|opened| opened.environment.radius());
-        normalized(config, training, validation, radius)
+        normalized(config, training, validation, self.radius())
     }
 
     /// The trajectories to judge the distance of a run on: those held out of its training or, where
@@ -89,6 +92,39 @@ impl Source {
             None => Ok(self.split(config)?.0),
             Some(_) => Ok(self.dataset.clone()),
         }
+    }
+
+    /// Steps to judge the learned ones by, on the trajectories that a run learns from: those of its own
+    /// teacher or, for learners without one, of the usual teacher where its landmarks tell single moves
+    /// apart; `None` where the data do not suit it.
+    ///
+    /// # Errors
+    /// The file can no longer be read, or a signal.
+    pub fn solved(&self, config: &RunConfig, tell: &Tell<'_>) -> Result<Option<Solved>> {
+        let dataset = self.learned_from(config)?;
+        if dataset.is_divided() {
+            return Ok(None);
+        }
+        let own = config.algorithm.teacher();
+        let settings = own.cloned().unwrap_or_default();
+        let settings = teacher::Settings { goals: settings.goals.min(JUDGED_GOALS), ..settings };
+        let terms = Terms {
+            discount: self.discount(config),
+            radius: self.radius(),
+            policy_goal: &config.data.policy_goal,
+            widest: if own.is_some() { f64::INFINITY } else { 1.0 },
+            seed: config.seed,
+        };
+        match Teacher::new(&dataset, &settings, terms, tell) {
+            Ok(teacher) => Ok(Some(Solved { lessons: teacher.lessons(), dataset })),
+            Err(Error::Input(_) | Error::Memory(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How near a goal counts as reached, where a world says so.
+    fn radius(&self) -> Option<f64> {
+        self.world.as_ref().map(|opened| opened.environment.radius())
     }
 
     /// γ of a run on these data: what the config says, else the world's own, else that of files.

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::data::Dataset;
+use crate::data::{Dataset, check_room};
 use crate::error::{Error, Result};
 
 /// The quantile of the lengths of recorded moves that counts as one move.
@@ -29,6 +29,8 @@ pub(super) struct Fineness {
     pub most: usize,
     /// Recorded rows per landmark at least, on average.
     pub rows_each: f64,
+    /// The width that a box may have at most, in moves.
+    pub widest: f64,
 }
 
 /// Where each recorded row is.
@@ -51,6 +53,9 @@ impl Landmarks {
     /// The landmarks of `dataset` in the coordinates `axes`, and the one that each row is at.
     pub fn new(dataset: &Dataset, axes: &[usize], fine: Fineness) -> Result<(Self, Vec<u32>)> {
         let size = axes.len();
+        let what = format!("the places of {} rows", dataset.rows());
+        let hint = "name fewer coordinates with `algorithm.teacher.place`";
+        check_room(&what, 8 * (size * dataset.rows()) as u64, hint)?;
         let mut places = Vec::with_capacity(size * dataset.rows());
         let state_size = dataset.state_size();
         dataset.each_states(|states| {
@@ -89,6 +94,11 @@ impl Landmarks {
                 return Ok((Self { axes, scales, width, step, stride, boxes, centres }, owners));
             }
             width *= WIDENING;
+            if width > fine.widest * step {
+                return Err(Error::input("recorded states hardly repeat").hint(
+                    "name the coordinates that say where a state is: `algorithm.teacher.place`",
+                ));
+            }
         }
     }
 

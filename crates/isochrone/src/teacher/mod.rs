@@ -145,6 +145,8 @@ pub struct Terms<'a> {
     pub radius: Option<f64>,
     /// The coordinates that a policy sees of a goal; empty where it sees all.
     pub policy_goal: &'a [usize],
+    /// The width that landmarks may have at most, in moves.
+    pub widest: f64,
     /// Seeds the draws of goals and the clusters of actions.
     pub seed: u64,
 }
@@ -192,6 +194,7 @@ impl Teacher {
             stride: settings.stride,
             most: settings.landmarks,
             rows_each: settings.rows_per_landmark,
+            widest: terms.widest,
         };
         let (landmarks, owners) = Landmarks::new(dataset, &axes, fine)?;
         let kinds = settings.kinds.of(dataset, &landmarks, terms.seed)?;

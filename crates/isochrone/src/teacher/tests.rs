@@ -5,7 +5,7 @@ use super::*;
 const DISCOUNT: f64 = 0.95;
 
 fn terms() -> Terms<'static> {
-    Terms { discount: DISCOUNT, radius: None, policy_goal: &[], seed: 0 }
+    Terms { discount: DISCOUNT, radius: None, policy_goal: &[], widest: f64::INFINITY, seed: 0 }
 }
 
 /// A line of `places` unit cells, walked by discrete actions: 0 steps right, 1 left where `back` allows it.
@@ -242,6 +242,10 @@ fn too_many_landmarks_are_made_wider() {
     let (teacher, _) = taught(&one_way().dataset(), &settings);
     let count: usize = teacher.summary().split(' ').next().unwrap().parse().unwrap();
     assert!((2..=4).contains(&count), "{}", teacher.summary());
+    // Who needs single moves told apart has none of it.
+    let narrow = Terms { widest: 1.0, ..terms() };
+    let wrong = Teacher::new(&one_way().dataset(), &settings, narrow, &|_, _| None).err().unwrap();
+    assert!(wrong.to_string().contains("recorded states hardly repeat"), "{wrong}");
 }
 
 #[test]
@@ -254,7 +258,8 @@ fn of_many_landmarks_some_are_solved_and_only_these_are_asked_for() {
 /// Landmarks of a line and what was counted there.
 fn counted(line: &Line) -> (Vec<u32>, Counted) {
     let dataset = line.dataset();
-    let fine = Fineness { spacing: 0.5, stride: 1, most: 100, rows_each: 1.0 };
+    let fine =
+        Fineness { spacing: 0.5, stride: 1, most: 100, rows_each: 1.0, widest: f64::INFINITY };
     let (landmarks, owners) = Landmarks::new(&dataset, &[0], fine).unwrap();
     let kinds = Kinds::default().of(&dataset, &landmarks, 0).unwrap();
     let counted = Counted::new(&dataset, &landmarks, &owners, &kinds).unwrap();

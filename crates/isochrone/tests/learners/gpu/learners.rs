@@ -46,7 +46,13 @@ fn slowly(name: &str) -> Config {
 
 /// The teacher of a learner that has one.
 fn teacher(config: &Config, data: &Dataset) -> Option<Teacher> {
-    let terms = Terms { discount: 0.95, radius: Some(0.3), policy_goal: &[], seed: 0 };
+    let terms = Terms {
+        discount: 0.95,
+        radius: Some(0.3),
+        policy_goal: &[],
+        widest: f64::INFINITY,
+        seed: 0,
+    };
     config.teacher().map(|settings| Teacher::new(data, settings, terms, &|_, _| None).unwrap())
 }
 
