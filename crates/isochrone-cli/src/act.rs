@@ -1,6 +1,6 @@
 //! `isochrone act`: what a run's policy does, for one observation or line by line in a loop.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, ErrorKind, Read};
 use std::path::PathBuf;
 
 use isochrone::model::Model;
@@ -97,7 +97,10 @@ pub fn run(arguments: &Act) -> Result<()> {
     let question = if arguments.observation.is_empty() {
         let mut text = String::new();
         let read = std::io::stdin().read_to_string(&mut text);
-        read.map_err(|error| Error::disk("read", "standard input", error))?;
+        read.map_err(|error| match error.kind() {
+            ErrorKind::InvalidData => Error::input("standard input is not text"),
+            _ => Error::disk("read", "standard input", error),
+        })?;
         parsed(&text)?
     } else {
         let (observation, goal) = (arguments.observation.clone(), arguments.goal.clone());

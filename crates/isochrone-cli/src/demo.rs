@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use isochrone::checkpoint::write_whole;
 use isochrone::engine::{Hardware, Threads};
-use isochrone::evaluate::{Accuracy, Audit, FAR, Line, Success};
+use isochrone::evaluate::{Accuracy, Audit, FAR, Line, MOST_OFF, Success};
 use isochrone::model::Model;
 use isochrone::report::{Panel, pictures as draw};
 use isochrone::run::files::{METRICS, MODEL};
@@ -26,8 +26,6 @@ use crate::wording;
 const LEARNERS: [&str; 3] = ["atlas", "cmd2-paper", "cmd1-paper"];
 /// Updates and batch size of `atlas`: less than its preset has, with nearly the same numbers.
 const ATLAS: [&str; 2] = ["train.steps=8000", "train.batch_size=256"];
-/// The median relative error up to which learned numbers are called steps.
-const STEPS: f64 = 0.25;
 
 /// Train three learners in a small world and check their steps against exact ones
 ///
@@ -383,7 +381,7 @@ impl Summary {
         let error = |it: &&Learner| {
             it.accuracy.as_ref().and_then(|measured| measured.found.median_relative_error)
         };
-        let right = |it: &&Learner| error(it).is_some_and(|error| error <= STEPS);
+        let right = |it: &&Learner| error(it).is_some_and(|error| error <= MOST_OFF);
         let names = |learners: Vec<&Learner>| {
             learners.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(" and ")
         };

@@ -1,5 +1,5 @@
 //! `isochrone evaluate`: how often goals are reached, and how learned steps agree with exact and
-//! elapsed ones.
+//! elapsed ones and with the fewest along recorded moves.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,6 @@ use isochrone::model::Model;
 use isochrone::plan::Graph;
 use isochrone::report::pictures as draw;
 use isochrone::run::{OpenRun, Plane, Source};
-use isochrone::simulate::Referee;
 use isochrone::{Error, Result, Tell};
 
 use crate::evaluation::Evaluation;
@@ -76,7 +75,6 @@ fn one(arguments: &Evaluate, spinner: &Spinner) -> Result<Evaluation> {
 /// What the distance of a run is judged by.
 struct Judges {
     trajectories: Trajectories,
-    /// Where no referee knows exact steps.
     solved: Option<Solved>,
 }
 
@@ -85,13 +83,8 @@ struct Judges {
 fn data(opened: &OpenRun) -> Result<(Source, Judges)> {
     let (whole, config) = (opened.source()?, &opened.config);
     let trajectories = whole.judged_on(config)?;
-    let has_referee =
-        whole.world.as_ref().is_some_and(|opened| Referee::meaning(opened.world).is_some());
-    let solved = if has_referee || !opened.model.has_distance() {
-        None
-    } else {
-        whole.solved(config, &|_, _| None)?
-    };
+    let has_distance = opened.model.has_distance();
+    let solved = if has_distance { whole.solved(config, &|_, _| None)? } else { None };
     Ok((sampled(whole)?, Judges { trajectories, solved }))
 }
 

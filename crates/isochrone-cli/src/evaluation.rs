@@ -34,8 +34,7 @@ pub struct Evaluation {
     pub against_exact: Option<Against>,
     /// Agreement with the steps that elapsed on recorded trajectories, where a distance was learned.
     pub against_elapsed: Option<AgainstElapsed>,
-    /// Agreement with the fewest steps by recorded moves, where a distance was learned and no referee
-    /// knows exact ones.
+    /// Agreement with the fewest steps along recorded moves, where a distance was learned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against_solved: Option<AgainstSolved>,
     /// The triangle inequality, where a distance was learned.

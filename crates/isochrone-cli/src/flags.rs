@@ -32,7 +32,7 @@ pub fn hardware(device: &str) -> Result<Hardware> {
 
 /// Reads a seed; for clap.
 pub fn seed(text: &str) -> std::result::Result<u64, String> {
-    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", i64::MAX))
 }
 
 /// How many data states planners may use.

@@ -100,7 +100,7 @@ fn carried(command: &Command, launch: Option<JobPlace>) -> isochrone::Result<()>
     match (command, launch) {
         (Command::Train(_), _) | (_, None | Some(JobPlace { size: 1, .. })) => Ok(()),
         (_, Some(JobPlace { size, .. })) => Err(isochrone::Error::input(format!(
-            "mpirun started {size} processes, and of all commands `train` alone can share its work"
+            "mpirun started {size} processes, and only `train` can share its work among processes"
         ))
         .hint("start it without mpirun")),
     }

@@ -60,7 +60,9 @@ pub fn complain(line: &str) {
 pub fn drawn(pictures: Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
     match pictures {
         Err(error @ Error::Disk { .. }) => {
-            warn(&format!("warning: no pictures, `--no-pictures` leaves them out: {error}"));
+            warn(&format!(
+                "warning: pictures could not be written (`--no-pictures` skips them): {error}"
+            ));
             Ok(Vec::new())
         }
         other => other,

@@ -286,7 +286,7 @@ fn tell(report: &Report) -> Result<()> {
 fn cautions(doubts: &Doubts, path: &Path) -> Vec<String> {
     let far = |(end, spacings): &(&str, f32)| {
         format!(
-            "far off the data: the {end} lies {spacings:.1} typical spacings away; what is said \
+            "far from the data: the {end} lies {spacings:.1} typical spacings away; what is said \
              about it is a guess"
         )
     };

@@ -13,7 +13,8 @@ const WORTH_SHOWING: Duration = Duration::from_millis(500);
 
 /// How long `parts` take at `rate` parts a second.
 pub fn left(parts: u64, rate: f64) -> HumanDuration {
-    HumanDuration(Duration::from_secs_f64(parts as f64 / rate.max(1e-9)))
+    let left = Duration::try_from_secs_f64(parts as f64 / rate.max(1e-9));
+    HumanDuration(left.unwrap_or(Duration::MAX))
 }
 
 /// How far a teacher is.

@@ -8,7 +8,9 @@ use std::time::Instant;
 use isochrone::data::{
     Choices, Dataset, Field, LARGEST, Loaded, Memory, TableWriter, Values, load,
 };
-use isochrone::evaluate::{AgainstElapsed, Trajectories, against_elapsed, against_remaining};
+use isochrone::evaluate::{
+    AgainstElapsed, AgainstSolved, Trajectories, against_elapsed, against_remaining, against_solved,
+};
 use isochrone::model::Model;
 use isochrone::report::{Remaining, TrajectoryCourse, pictures};
 use isochrone::run::OpenRun;
@@ -86,6 +88,9 @@ struct Report {
     /// Whether `calibration` is about the last frames of trajectories, or about any of their frames.
     against: &'static str,
     calibration: Option<AgainstElapsed>,
+    /// Agreement with the fewest steps along recorded moves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against_solved: Option<AgainstSolved>,
     notes: Vec<String>,
     wrote: Vec<PathBuf>,
 }
@@ -121,6 +126,7 @@ pub fn run(arguments: &Score) -> Result<()> {
         pictures::remaining(&picture(scored.courses, &goal, arguments), &drawn)?;
         wrote.extend(pictures);
     }
+    let (calibration, against_solved) = judged(&opened, &dataset, &goal)?;
     let report = Report {
         data: arguments.data.clone(),
         goal: arguments.goal.clone(),
@@ -129,7 +135,8 @@ pub fn run(arguments: &Score) -> Result<()> {
         seconds,
         far: scored.far,
         against: if goal == Goal::Last { "remaining" } else { "elapsed" },
-        calibration: calibration(&opened, &dataset, &goal)?,
+        calibration,
+        against_solved,
         notes,
         wrote,
     };
@@ -303,30 +310,39 @@ fn picture(courses: Vec<(usize, Vec<f32>)>, goal: &Goal, arguments: &Score) -> R
     }
 }
 
-/// How learned steps agree with what remained: on trajectories that the run did not learn from, where
-/// there are some.
-fn calibration(opened: &OpenRun, dataset: &Dataset, goal: &Goal) -> Result<Option<AgainstElapsed>> {
+/// How learned steps agree with what remained, on trajectories that the run did not learn from, where
+/// there are some, and with the fewest along the moves that it learned from.
+fn judged(
+    opened: &OpenRun,
+    dataset: &Dataset,
+    goal: &Goal,
+) -> Result<(Option<AgainstElapsed>, Option<AgainstSolved>)> {
     let (config, model) = (&opened.config, &opened.model);
-    let unseen = unseen(dataset, opened)?;
+    let seed = config.evaluation.seed;
+    // Where the run's own data are gone, nobody knows what it learned from.
+    let source = opened.source().ok();
+    let unseen = source.as_ref().map(|source| unseen(dataset, &source.learned_from(config)?));
+    let unseen = unseen.transpose()?;
     let trajectories = Trajectories {
-        held_out: unseen.is_some(),
-        dataset: match unseen {
+        held_out: unseen.as_ref().map(Option::is_some),
+        dataset: match unseen.flatten() {
             Some(unseen) => unseen,
             None => dataset.in_memory()?.into_owned(),
         },
         places: config.places().to_vec(),
     };
     let judge = if *goal == Goal::Last { against_remaining } else { against_elapsed };
-    judge(model, &trajectories, config.evaluation.seed)
+    let elapsed = judge(model, &trajectories, seed)?;
+    let solved = source.map(|source| source.solved(config, &|_, _| None)).transpose()?.flatten();
+    let solved = solved.map(|solved| against_solved(model, &solved, seed)).transpose()?;
+    Ok((elapsed, solved.flatten()))
 }
 
-/// The trajectories of `dataset` that the run did not learn from, a sample where they stay in a file;
-/// none if it learned from all. Where the run's own data are gone, nobody can tell, and none counts.
-fn unseen(dataset: &Dataset, opened: &OpenRun) -> Result<Option<Dataset>> {
-    let Ok(source) = opened.source() else { return Ok(None) };
-    let learned = source.learned_from(&opened.config)?;
+/// The trajectories of `dataset` that are not among the `learned`, a sample where they stay in a file;
+/// none if all are.
+fn unseen(dataset: &Dataset, learned: &Dataset) -> Result<Option<Dataset>> {
     let known: HashSet<u64> =
-        (0..learned.trajectories()).map(|at| hash(&learned, at)).collect::<Result<_>>()?;
+        (0..learned.trajectories()).map(|at| hash(learned, at)).collect::<Result<_>>()?;
     let dataset = &*dataset.in_memory()?;
     let mut states = Vec::new();
     let mut lengths = Vec::new();
@@ -372,7 +388,7 @@ fn tell(report: &Report, opened: &OpenRun) -> Result<()> {
         // The medians stand in the table.
         let judgement = Judgement {
             elapsed: Some(found),
-            solved: None,
+            solved: report.against_solved.as_ref(),
             exact: None,
             algorithm: opened.config.algorithm.name(),
         };

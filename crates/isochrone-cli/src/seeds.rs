@@ -147,7 +147,7 @@ fn means(seeds: &[Evaluation]) -> Vec<Mean> {
         mean("learned at or below elapsed (%)", 0, &|found| {
             Some(100.0 * found.against_elapsed.as_ref()?.at_or_below)
         }),
-        mean("error by recorded moves (%)", 0, &|found| {
+        mean("median error against recorded moves (%)", 0, &|found| {
             Some(100.0 * found.against_solved.as_ref()?.median_relative_error)
         }),
         mean("drop per elapsed step", 2, &|found| found.against_elapsed.as_ref()?.drop_per_step),

@@ -101,7 +101,7 @@ struct Report {
     over_training: Option<OverTraining>,
     /// Agreement with the steps that elapsed on recorded trajectories, where a distance was learned.
     against_elapsed: Option<AgainstElapsed>,
-    /// Agreement with the fewest steps by recorded moves, where a distance was learned.
+    /// Agreement with the fewest steps along recorded moves, where a distance was learned.
     #[serde(skip_serializing_if = "Option::is_none")]
     against_solved: Option<AgainstSolved>,
     error: Option<String>,
@@ -228,8 +228,8 @@ fn continued(folder: &Path, arguments: &Train) -> Result<Vec<(RunConfig, PathBuf
                 config.train.steps = config.train.steps.saturating_add(more);
             }
             Some(more) => crate::output::warn(&format!(
-                "note: {} was stopped before its {} updates: it is completed first; `--more {more}` \
-                 adds to it when given again",
+                "note: {} was stopped before its {} updates: completing it first; give `--more {more}` \
+                 again afterwards",
                 folder.display(),
                 config.train.steps
             )),

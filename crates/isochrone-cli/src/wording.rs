@@ -119,10 +119,13 @@ pub fn recorded(found: &AgainstElapsed) -> String {
         let (one, many) = (format!("{kind} trajectory"), format!("{kind} trajectories"));
         counted(found.trajectories as u64, &one, &many)
     };
-    if found.held_out {
-        count("held-out")
-    } else {
-        format!("{}, as none were held out", count("training"))
+    match found.held_out {
+        Some(true) => count("held-out"),
+        Some(false) => format!("{}, as none were held out", count("training")),
+        None => {
+            let trajectories = counted(found.trajectories as u64, "trajectory", "trajectories");
+            format!("{trajectories} (whether training saw them is not known)")
+        }
     }
 }
 
@@ -131,7 +134,7 @@ pub fn recorded(found: &AgainstElapsed) -> String {
 pub struct Judgement<'a> {
     /// Steps that elapsed.
     pub elapsed: Option<&'a AgainstElapsed>,
-    /// The fewest steps by recorded moves.
+    /// The fewest steps along recorded moves.
     pub solved: Option<&'a AgainstSolved>,
     /// The median relative error against exact steps.
     pub exact: Option<f64>,
@@ -148,7 +151,7 @@ impl Judgement<'_> {
         let doubt = self.doubt();
         if let Some(found) = self.solved {
             lines.push(solved(found));
-            // The remedy is no help where another learner is the first one.
+            // Its remedies are for the default learner; others are first told to switch.
             if doubt.is_none() || self.is_default() {
                 lines.extend(ways_back(found));
             }
@@ -159,15 +162,17 @@ impl Judgement<'_> {
 
     /// Why learned steps should not be read as steps; `None` if nothing speaks against it.
     pub fn doubt(&self) -> Option<String> {
-        let far = |error: f64, from: &str| {
-            let error = 100.0 * error;
-            format!("they are off by {error:.0} % in the median from {from}")
+        let far = |from: &str| {
+            format!("their median error is above {:.0} % against {from}", 100.0 * MOST_OFF)
         };
-        let exact = self.exact.filter(|error| *error > MOST_OFF);
         let solved = self.solved.map(|found| found.median_relative_error);
-        let solved = solved.filter(|error| *error > MOST_OFF);
-        let off = exact.map(|error| far(error, "exact ones"));
-        let off = off.or(solved.map(|error| far(error, "the fewest steps by recorded moves")));
+        let off = match (self.exact, solved) {
+            (Some(error), _) if error > MOST_OFF => Some(far("exact steps")),
+            (_, Some(error)) if error > MOST_OFF => {
+                Some(far("the fewest steps along recorded moves"))
+            }
+            _ => None,
+        };
         let why = match self.elapsed.map(|found| found.reading) {
             Some(Verdict::FarAbove) => {
                 "most pairs of some length read far above the steps that elapsed".to_owned()
@@ -180,7 +185,7 @@ impl Judgement<'_> {
             Some(Verdict::Unordered) => {
                 "the distance hardly rises with the steps that elapsed".to_owned()
             }
-            Some(Verdict::TooFew) if off.is_none() => {
+            Some(Verdict::TooFew) if self.exact.is_none() && solved.is_none() => {
                 return Some(
                     "too few recorded pairs to tell whether the learned numbers can be read as steps: no \
                      range of elapsed steps has 20"
@@ -228,11 +233,11 @@ pub fn unusable(name: &str, state: &[f32]) -> Option<String> {
     Some(format!("`{name}` value {at} is `{value}`, expected {expected}"))
 }
 
-/// How learned steps agree with the fewest by recorded moves.
+/// How learned steps agree with the fewest along recorded moves.
 fn solved(found: &AgainstSolved) -> String {
     format!(
-        "the fewest steps by recorded moves, joined across trajectories: learned steps are off by \
-         {:.0} % in the median of {} pairs",
+        "against the fewest steps along recorded moves, joined across trajectories: median error of \
+         learned steps {:.0} % over {} pairs",
         100.0 * found.median_relative_error,
         grouped(found.pairs as u64)
     )
@@ -242,9 +247,9 @@ fn solved(found: &AgainstSolved) -> String {
 fn ways_back(found: &AgainstSolved) -> Option<String> {
     let back = found.ways_back.as_ref().filter(|back| back.are_lost)?;
     Some(format!(
-        "one-way moves are read both ways: the way back over {:.0} % of recorded moves takes 10 steps or \
-         more, {:.0} in the median, of which {:.1} were learned; train longer (`--more`), or tell nearby \
-         places apart: docs/choosing.md, One-way streets",
+        "one-way moves are learned as two-way: after {:.0} % of recorded moves the way back takes 10 \
+         steps or more (median {:.0}, learned {:.1}); train longer (`--more`), or tell nearby places \
+         apart: docs/choosing.md, One-way streets and fast roads",
         100.0 * back.share,
         back.solved,
         back.learned
@@ -368,7 +373,7 @@ mod tests {
     #[test]
     fn one_sentence_says_when_a_number_is_not_to_be_read_as_steps() {
         let mut found = AgainstElapsed {
-            held_out: true,
+            held_out: Some(true),
             trajectories: 40,
             pairs: 1_500,
             at_or_below: 0.25,
@@ -396,7 +401,7 @@ mod tests {
         assert!(lines[2].ends_with("where steps matter, use `--algorithm atlas`"), "{lines:?}");
         let own = Judgement { algorithm: "atlas", ..judgement(&found) }.lines().remove(2);
         assert!(own.ends_with("train longer (`--more`) or on more data"), "{own}");
-        (found.reading, found.held_out) = (Verdict::Steps, false);
+        (found.reading, found.held_out) = (Verdict::Steps, Some(false));
         let lines = judgement(&found).lines();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].contains("40 training trajectories, as none were held out"), "{lines:?}");
@@ -409,18 +414,19 @@ mod tests {
         };
         let (off, right) = (solved(2.19), solved(0.1));
         let lines = Judgement { solved: Some(&off), ..judgement(&found) }.lines();
-        assert!(lines[2].ends_with("learned steps are off by 219 % in the median of 3,900 pairs"));
-        assert!(lines[3].contains("off by 219 % in the median from the fewest steps"), "{lines:?}");
-        let right = Judgement { solved: Some(&right), ..judgement(&found) };
-        assert_eq!(right.doubt(), None);
-        assert!(right.lines()[3].starts_with("one-way moves are read both ways"));
-        let exact = Judgement { exact: Some(2.77), ..right }.doubt().unwrap();
-        assert!(exact.contains("off by 277 % in the median from exact ones"), "{exact}");
+        assert!(lines[2].ends_with("median error of learned steps 219 % over 3,900 pairs"));
+        assert!(lines[3].contains("above 50 % against the fewest steps along"), "{lines:?}");
+        let well = Judgement { solved: Some(&right), ..judgement(&found) };
+        assert_eq!(well.doubt(), None);
+        assert!(well.lines()[3].starts_with("one-way moves are learned as two-way: after 24 %"));
+        let exact = Judgement { exact: Some(2.77), ..well }.doubt().unwrap();
+        assert!(exact.contains("their median error is above 50 % against exact steps"), "{exact}");
         found.reading = Verdict::TooFew;
         let few = judgement(&found).doubt().unwrap();
         assert!(few.starts_with("too few recorded pairs"), "{few}");
-        let off = Judgement { solved: Some(&off), ..judgement(&found) }.doubt();
-        assert_eq!(off.as_ref(), lines.last());
+        let judged = |solved| Judgement { solved: Some(solved), ..judgement(&found) };
+        assert_eq!(judged(&off).doubt().as_ref(), lines.last());
+        assert_eq!(judged(&right).doubt(), None);
     }
 
     #[test]

@@ -399,7 +399,7 @@ fn taken(name: &str, actions: &Bound<'_, PyAny>) -> PyResult<(Vec<f32>, usize, u
     let is_whole = ["i", "u"].contains(&kind(&array)?.as_str());
     let Values { values, shape } = values::<f32>("actions", &array)?;
     match shape[..] {
-        [rows] if is_whole => match values.iter().position(|&action| action < 0.0) {
+        [rows] | [rows, 1] if is_whole => match values.iter().position(|&action| action < 0.0) {
             None => Ok((values, rows, 1, true)),
             Some(row) => Err(refused(
                 format!("`actions` row {row} is `{}`, expected 0 or more", values[row]),

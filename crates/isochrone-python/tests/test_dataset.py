@@ -41,6 +41,7 @@ def test_integers_are_discrete_actions_and_the_last_one_may_be_missing():
     data = Dataset.from_trajectories([(states, [0, 2]), {"observations": states, "actions": [1, 1, 1]}])
     assert data.choices == 3 and data.action_size == 3
     assert data.actions[:2].tolist() == [[1, 0, 0], [0, 0, 1]]
+    assert Dataset.from_trajectories([(states, np.array([[0], [2]]))]).choices == 3
     assert Dataset.from_trajectories([(states, [[0.5], [0.5]])]).choices is None
 
 

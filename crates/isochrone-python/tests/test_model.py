@@ -139,7 +139,9 @@ def test_a_plan_an_audit_and_a_calibration_use_the_data(model, walks):
     assert found["violations"] == 0 and found["triples"] == 1_000
     assert model.audit(walks, triples=1_000) == found
     assert 0 <= model.calibration()["at_or_below"] <= 1
-    assert model.calibration(walks)["pairs"] > 100
+    judged = model.calibration(walks)
+    assert judged["pairs"] > 100 and judged["held_out"] is None
+    assert judged["against_solved"]["median_relative_error"] > 0
     other = Dataset.from_arrays(np.zeros((4, 4)))
     for ask in [lambda: model.audit(other), lambda: model.calibration(other)]:
         with pytest.raises(ValueError, match="4.*2"):

@@ -35,7 +35,7 @@ pub enum Error {
         value: f64,
     },
     /// Disk I/O failed. Exit code 4.
-    #[error("cannot {action} `{}`: {source}; hint: {}", path.display(), way_out(source))]
+    #[error("cannot {action} `{}`: {source}; hint: {}", path.display(), way_out(action, source))]
     Disk {
         /// What was tried, as a verb: `write`, `rename`, `lock`.
         action: &'static str,
@@ -59,8 +59,12 @@ pub enum Error {
 }
 
 /// What to do where disk I/O failed.
-fn way_out(error: &std::io::Error) -> &'static str {
+fn way_out(action: &str, error: &std::io::Error) -> &'static str {
+    let reads = ["read", "find", "list"].contains(&action);
     match error.kind() {
+        _ if action == "start" => "install it, or name it by its whole path",
+        ErrorKind::PermissionDenied if reads => "change its permissions",
+        _ if reads => "check that it is there and that its disk is sound",
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             "choose a place that may be written, or change its permissions"
         }

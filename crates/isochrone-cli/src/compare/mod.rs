@@ -111,7 +111,7 @@ pub fn run(arguments: &Compare, threads: usize) -> Result<()> {
     }
     if !arguments.report_only.is_empty() {
         if arguments.report_only.len() > 1 && (arguments.results.is_some() || arguments.json) {
-            return Err(Error::input("several folders share only the page of `--distance`")
+            return Err(Error::input("only `--distance` can cover several folders")
                 .hint("name one folder for `--results` and `--json`"));
         }
         return report(&arguments.report_only, grid, arguments);

@@ -135,7 +135,8 @@ impl Observer for Line {
     }
 
     fn skipped(&mut self, error: &Error) {
-        self.bar.suspend(|| crate::output::warn(&format!("{error}; the one before it is used")));
+        self.bar
+            .suspend(|| crate::output::warn(&format!("{error}; using the checkpoint before it")));
     }
 
     fn resumed(&mut self, step: u64) {

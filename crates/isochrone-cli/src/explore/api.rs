@@ -308,11 +308,8 @@ pub fn calibrated(clerk: &Clerk<'_>) -> Result<Value> {
     let seed = config.evaluation.seed;
     let elapsed = against_elapsed(model, &clerk.data.trajectories, seed)?;
     let error = exact.as_ref().and_then(|found| found.found.median_relative_error);
-    let solved = match &exact {
-        None => clerk.data.source.solved(config, &|_, _| None)?,
-        Some(_) => None,
-    };
-    let solved = solved.map(|solved| against_solved(model, &solved, seed)).transpose()?.flatten();
+    let solved = clerk.solved()?.map(|solved| against_solved(model, solved, seed));
+    let solved = solved.transpose()?.flatten();
     let thinned = |points: &[[f32; 2]]| -> Vec<[f32; 2]> {
         points.iter().step_by(points.len().div_ceil(POINTS).max(1)).copied().collect()
     };

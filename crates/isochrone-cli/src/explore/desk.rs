@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 
-use isochrone::evaluate::{Control, outcomes};
+use isochrone::evaluate::{Control, Solved, outcomes};
 use isochrone::model::Model;
 use isochrone::plan::{Graph, Greedy, Path};
 use isochrone::run::OpenRun;
@@ -69,6 +69,7 @@ impl Desk {
                 graph: OnceCell::new(),
                 greedy: OnceCell::new(),
                 examiner: OnceCell::new(),
+                solved: OnceCell::new(),
             };
             waiting.into_iter().for_each(|job| {
                 let job = std::panic::AssertUnwindSafe(|| job(&clerk));
@@ -92,6 +93,7 @@ pub struct Clerk<'a> {
     graph: OnceCell<Graph<'a, Model>>,
     greedy: OnceCell<Greedy<'a, Model>>,
     examiner: OnceCell<Examiner<'a>>,
+    solved: OnceCell<Option<Solved>>,
 }
 
 /// The content of `cell`, made by `make` where it is empty.
@@ -120,6 +122,15 @@ impl<'a> Clerk<'a> {
     /// What is known about the world and asked of the model.
     pub fn examiner(&self) -> Result<&Examiner<'a>> {
         kept(&self.examiner, || Examiner::new(&self.opened.config, &self.data.source))
+    }
+
+    /// The fewest steps along recorded moves, where they can be had.
+    pub fn solved(&self) -> Result<Option<&Solved>> {
+        let solve = || match self.data.is_sample {
+            true => Ok(None),
+            false => self.data.source.solved(&self.opened.config, &|_, _| None),
+        };
+        kept(&self.solved, solve).map(Option::as_ref)
     }
 
     /// A path between two whole states.

@@ -115,7 +115,7 @@ impl Head {
     fn body_length(&self) -> Result<usize, Answer> {
         for once in ["content-length", "host", "origin", "authorization", "cookie"] {
             if self.headers.iter().filter(|(name, _)| name == once).count() > 1 {
-                return Err(Answer::refusal(400, format!("the header `{once}` is there twice")));
+                return Err(Answer::refusal(400, format!("the header `{once}` occurs twice")));
             }
         }
         if self.header("transfer-encoding").is_some() {
@@ -190,7 +190,7 @@ impl Connection {
         let mut chunk = vec![0; most];
         match self.stream.read(&mut chunk) {
             Ok(0) if !begun => Err(Unread::Gone),
-            Ok(0) => Err(Unread::Refused(Answer::refusal(400, "the request ends in the middle"))),
+            Ok(0) => Err(Unread::Refused(Answer::refusal(400, "the request is incomplete"))),
             Ok(count) => {
                 self.buffer.extend_from_slice(&chunk[..count]);
                 Ok(())

@@ -9,6 +9,8 @@ use isochrone::simulate::World;
 pub struct RecordedData {
     /// In memory; a sample where they do not fit.
     pub source: Source,
+    /// Whether it is a sample.
+    pub is_sample: bool,
     /// What its distance is judged on.
     pub trajectories: Trajectories,
     /// The least and the greatest value of each coordinate.
@@ -25,6 +27,7 @@ impl RecordedData {
     pub fn of(opened: &OpenRun) -> Result<Self> {
         let whole = opened.source()?;
         let trajectories = whole.judged_on(&opened.config)?;
+        let is_sample = whole.dataset.stays_in().is_some();
         let source = whole.sampled()?;
         let size = source.dataset.state_size();
         let mut ranges = vec![[f32::INFINITY, f32::NEG_INFINITY]; size];
@@ -36,7 +39,7 @@ impl RecordedData {
         let world = source.world.as_ref();
         let missing = world.and_then(|one| one.environment.tasks(0, 1, &source.dataset).err());
         let unrunnable = missing.map(|error| error.to_string());
-        Ok(Self { source, trajectories, ranges, unrunnable })
+        Ok(Self { source, is_sample, trajectories, ranges, unrunnable })
     }
 
     /// Whether the states are those of `other`, one by one.

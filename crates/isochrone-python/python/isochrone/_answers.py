@@ -37,9 +37,9 @@ class Audit(TypedDict):
 
 
 class Calibration(TypedDict):
-    """Learned against elapsed steps."""
+    """Learned against elapsed steps and, under `against_solved`, the fewest along recorded moves."""
 
-    held_out: bool
+    held_out: bool | None
     trajectories: int
     pairs: int
     at_or_below: float
@@ -47,6 +47,7 @@ class Calibration(TypedDict):
     drop_per_step: float | None
     bands: list[dict[str, float]]
     reading: str
+    against_solved: dict[str, Any] | None
 
 
 class Inspection(TypedDict):

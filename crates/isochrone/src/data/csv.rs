@@ -50,7 +50,7 @@ impl CsvReader {
         let mut places = HashMap::with_capacity(names.len());
         for (at, name) in names.iter().enumerate() {
             if places.insert(name.clone(), at).is_some() {
-                return Err(Error::input(format!("the column `{}` is there twice", shown(name)))
+                return Err(Error::input(format!("the column `{}` occurs twice", shown(name)))
                     .hint("give every column a name of its own"));
             }
         }

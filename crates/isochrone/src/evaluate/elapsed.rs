@@ -42,8 +42,8 @@ const LEAST_ORDER: f64 = 0.2;
 pub struct Trajectories {
     /// The trajectories, in memory.
     pub dataset: Dataset,
-    /// Whether they were held out of training.
-    pub held_out: bool,
+    /// Whether they were held out of training; `None` where nobody knows.
+    pub held_out: Option<bool>,
     /// The coordinates that say where a state is; all if there are none.
     pub places: Vec<usize>,
 }
@@ -86,8 +86,8 @@ pub enum Verdict {
 /// Learned against elapsed steps; see the module's head. None where a number is not defined.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AgainstElapsed {
-    /// Whether the trajectories were held out of training.
-    pub held_out: bool,
+    /// Whether the trajectories were held out of training; `None` where nobody knows.
+    pub held_out: Option<bool>,
     /// How many trajectories there are.
     pub trajectories: usize,
     /// How many pairs were drawn on them.
@@ -308,7 +308,7 @@ mod tests {
     fn walks(count: usize) -> Trajectories {
         let states = (0..count).flat_map(|_| (0..48).map(|row| row as f32)).collect();
         let dataset = Dataset::new(states, 1, None, &vec![48; count]).unwrap();
-        Trajectories { dataset, held_out: true, places: Vec::new() }
+        Trajectories { dataset, held_out: Some(true), places: Vec::new() }
     }
 
     fn judged(on: &Trajectories, steps: impl Fn(f32, f32) -> f32) -> AgainstElapsed {
@@ -323,7 +323,10 @@ mod tests {
         let found = judged(&walks(10), |from, to| to - from);
         assert_eq!((found.at_or_below, found.drop_per_step), (1.0, Some(1.0)));
         assert!((found.spearman.unwrap() - 1.0).abs() < 1e-12);
-        assert_eq!((found.reading, found.held_out, found.trajectories), (Verdict::Steps, true, 10));
+        assert_eq!(
+            (found.reading, found.held_out, found.trajectories),
+            (Verdict::Steps, Some(true), 10)
+        );
         let from: Vec<usize> = found.bands.iter().map(|band| band.from).collect();
         assert_eq!(from, [1, 2, 4, 8, 16, 32]);
         assert!(found.bands.iter().all(|band| band.learned == band.elapsed && band.pairs > 50));
@@ -359,10 +362,10 @@ mod tests {
         let wander = |row: usize| [0.0, 1.0, 2.0, 1.0][row % 4];
         let states = (0..10).flat_map(|_| (0..48).map(wander)).collect();
         let dataset = Dataset::new(states, 1, None, &[48; 10]).unwrap();
-        let wandering =
-            judged(&Trajectories { dataset, held_out: true, places: Vec::new() }, |from, to| {
-                (to - from).abs()
-            });
+        let wandering = judged(
+            &Trajectories { dataset, held_out: Some(true), places: Vec::new() },
+            |from, to| (to - from).abs(),
+        );
         assert!(wandering.bands.iter().all(|band| band.far_below == 0.0));
         // A single leap makes every way possible.
         let mut leaping = walks(10);
@@ -419,7 +422,7 @@ mod tests {
     #[test]
     fn trajectories_of_one_row_have_no_pairs_and_broken_distances_are_refused() {
         let dataset = Dataset::new(vec![1.0, 2.0, 3.0], 1, None, &[1, 2]).unwrap();
-        let on = Trajectories { dataset, held_out: false, places: Vec::new() };
+        let on = Trajectories { dataset, held_out: Some(false), places: Vec::new() };
         let found = judged(&on, |_, _| 1.0);
         assert_eq!((found.bands.len(), found.reading), (1, Verdict::Steps));
         let pairs = draw(&on.dataset, 0);

@@ -1,5 +1,5 @@
-//! How learned steps agree with the fewest by recorded moves, however these are joined: what a teacher
-//! solves for a few goals, also where no trajectory makes the whole way and no referee knows it.
+//! How learned steps agree with the fewest along recorded moves, joined across trajectories: what a
+//! teacher solves for a few goals, also where no trajectory makes the whole way and no referee knows it.
 //!
 //! Pairs are drawn from the rows. One kind is judged apart: where a recorded move leads one way and the
 //! way back is long, as in a one-way street, two states lie near together and far apart, and a smooth
@@ -8,6 +8,7 @@
 use serde::Serialize;
 
 use super::statistics::median;
+use super::steps::all_finite;
 use crate::data::{Dataset, Lessons};
 use crate::error::Result;
 use crate::model::Model;
@@ -19,7 +20,7 @@ const PAIRS: u32 = 4_000;
 const LONG_BACK: f64 = 10.0;
 /// Fewer pairs than these tell nothing.
 const FEWEST: usize = 20;
-/// The median relative error up to which learned numbers can be read as steps.
+/// The median relative error up to which learned numbers are called steps.
 pub const MOST_OFF: f64 = 0.5;
 /// Ways back are lost where less than this share of their steps is learned.
 const LEAST_BACK: f64 = 0.5;
@@ -66,7 +67,8 @@ pub struct Solved {
 /// Compares the steps of `model` with those that were solved; `None` if too few pairs have a way.
 ///
 /// # Errors
-/// A model without a distance or for states of another size; data that can no longer be read.
+/// A model without a distance, for states of another size, or whose distance is not finite; data that can
+/// no longer be read.
 pub fn against_solved(model: &Model, solved: &Solved, seed: u64) -> Result<Option<AgainstSolved>> {
     let nats_per_step = -model.shape().discount.ln();
     let steps = |from: &[f32], to: &[f32]| model.steps(from, to);
@@ -108,7 +110,9 @@ fn compare(
             dataset.gather_states(&pairs.iter().map(row).collect::<Vec<_>>())
         };
         let steps = learned(&states(|pair| pair.from)?, &states(|pair| pair.goal)?)?;
-        Ok(steps.into_iter().map(f64::from).collect())
+        let steps: Vec<f64> = steps.into_iter().map(f64::from).collect();
+        all_finite(steps.iter().copied())?;
+        Ok(steps)
     };
     let steps = |pairs: &[Pair]| pairs.iter().map(|pair| pair.steps).collect::<Vec<f64>>();
     if any.len() < FEWEST {

@@ -1,4 +1,4 @@
-//! What speaks against a plan: ends far off the data, moves that jump, joints that bridge a gap.
+//! What speaks against a plan: ends far from the data, moves that jump, joints that bridge a gap.
 //!
 //! A node of the graph stands for all recorded states nearest to it. Where nodes lie far apart, as in
 //! many dimensions, a trajectory may pass from near one to near another in a single step although the
@@ -39,7 +39,7 @@ pub struct Gap {
 /// What speaks against a plan.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Doubts {
-    /// Ends far off the data: `start`, `goal`, and by how many typical spacings.
+    /// Ends far from the data: `start`, `goal`, and by how many typical spacings.
     pub far: Vec<(&'static str, f32)>,
     /// Moves that jump: their two states lie much farther apart than the trajectory moved.
     pub jumps: Vec<Gap>,

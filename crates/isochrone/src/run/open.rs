@@ -122,7 +122,7 @@ pub fn open_model(path: &Path) -> Result<Model> {
         return OpenRun::new(path).map(|run| run.model);
     }
     if !path.is_file() {
-        return Err(Error::input("no model and no run")
+        return Err(Error::input("neither a model nor a run")
             .in_file(path)
             .hint(format!("name a `{MODEL}` or a folder that `isochrone train` made")));
     }

@@ -74,7 +74,11 @@ impl Source {
             given => given.clone(),
         };
         let dataset = held_out.as_ref().unwrap_or(&self.dataset).in_memory()?.into_owned();
-        Ok(Trajectories { dataset, held_out: held_out.is_some(), places: config.places().to_vec() })
+        Ok(Trajectories {
+            dataset,
+            held_out: Some(held_out.is_some()),
+            places: config.places().to_vec(),
+        })
     }
 
     /// The trajectories to train on, and those held out by chance.
@@ -96,16 +100,19 @@ impl Source {
 
     /// Steps to judge the learned ones by, on the trajectories that a run learns from: those of its own
     /// teacher or, for learners without one, of the usual teacher where its landmarks tell single moves
-    /// apart; `None` where the data do not suit it.
+    /// apart. `None` where the data do not suit it, stay in a file or are divided among processes, and
+    /// where goals are places that leave out much of a state, of which a learner without a teacher
+    /// knows nothing.
     ///
     /// # Errors
-    /// The file can no longer be read, or a signal.
+    /// Too few trajectories to hold some out; a signal.
     pub fn solved(&self, config: &RunConfig, tell: &Tell<'_>) -> Result<Option<Solved>> {
-        let dataset = self.learned_from(config)?;
-        if dataset.is_divided() {
+        let own = config.algorithm.teacher();
+        let unlike = own.is_none() && !config.data.policy_goal.is_empty();
+        if unlike || self.dataset.stays_in().is_some() || self.dataset.is_divided() {
             return Ok(None);
         }
-        let own = config.algorithm.teacher();
+        let dataset = self.learned_from(config)?;
         let settings = own.cloned().unwrap_or_default();
         let settings = teacher::Settings { goals: settings.goals.min(JUDGED_GOALS), ..settings };
         let terms = Terms {
@@ -113,7 +120,7 @@ impl Source {
             radius: self.radius(),
             policy_goal: &config.data.policy_goal,
             widest: if own.is_some() { f64::INFINITY } else { 1.0 },
-            seed: config.seed,
+            seed: config.evaluation.seed,
         };
         match Teacher::new(&dataset, &settings, terms, tell) {
             Ok(teacher) => Ok(Some(Solved { lessons: teacher.lessons(), dataset })),

@@ -33,6 +33,9 @@ pub(super) struct Fineness {
     pub widest: f64,
 }
 
+/// The landmark of each box, by its place in boxes from the origin.
+type Boxes = HashMap<Vec<i32>, u32>;
+
 /// Where each recorded row is.
 pub(super) struct Landmarks {
     axes: Vec<usize>,
@@ -44,7 +47,7 @@ pub(super) struct Landmarks {
     pub step: f64,
     /// Rows that a move spans.
     pub stride: usize,
-    boxes: HashMap<Vec<i32>, u32>,
+    boxes: Boxes,
     /// The centres, in units, landmark after landmark.
     centres: Vec<f64>,
 }
@@ -53,9 +56,11 @@ impl Landmarks {
     /// The landmarks of `dataset` in the coordinates `axes`, and the one that each row is at.
     pub fn new(dataset: &Dataset, axes: &[usize], fine: Fineness) -> Result<(Self, Vec<u32>)> {
         let size = axes.len();
-        let what = format!("the places of {} rows", dataset.rows());
+        // Places, what tells kinds apart, and the lengths, ends and kinds of moves.
+        let each = 8 * (size + size.max(dataset.action_size())) + 32;
+        let what = format!("places and moves of {} rows", dataset.rows());
         let hint = "name fewer coordinates with `algorithm.teacher.place`";
-        check_room(&what, 8 * (size * dataset.rows()) as u64, hint)?;
+        check_room(&what, (each * dataset.rows()) as u64, hint)?;
         let mut places = Vec::with_capacity(size * dataset.rows());
         let state_size = dataset.state_size();
         dataset.each_states(|states| {
@@ -80,22 +85,20 @@ impl Landmarks {
             ))
             .hint("record more, or choose another learner with `--algorithm`"));
         }
+        let most = fine.most.min((dataset.rows() as f64 / fine.rows_each) as usize);
         loop {
-            let (boxes, owners) = boxes(&places, size, width);
-            let few_enough = boxes.len() <= fine.most
-                && dataset.rows() as f64 >= fine.rows_each * boxes.len() as f64;
-            if few_enough && boxes.len() < FEWEST {
-                return Err(Error::input("all recorded states are at one place")
-                    .hint("name coordinates that change with `algorithm.teacher.place`"));
-            }
-            if few_enough {
+            if let Some((boxes, owners)) = boxes(&places, size, width, most) {
+                if boxes.len() < FEWEST {
+                    return Err(Error::input("all recorded states are at one place")
+                        .hint("name coordinates that change with `algorithm.teacher.place`"));
+                }
                 let centres = centres(&places, size, &owners, boxes.len());
                 let axes = axes.to_vec();
                 return Ok((Self { axes, scales, width, step, stride, boxes, centres }, owners));
             }
             width *= WIDENING;
             if width > fine.widest * step {
-                return Err(Error::input("recorded states hardly repeat").hint(
+                return Err(Error::input("hardly any recorded state lies near another").hint(
                     "name the coordinates that say where a state is: `algorithm.teacher.place`",
                 ));
             }
@@ -235,14 +238,18 @@ fn step(dataset: &Dataset, places: &[f64], size: usize, stride: usize) -> Option
     lengths.get((STEP_QUANTILE * lengths.len() as f64) as usize).copied()
 }
 
-fn boxes(places: &[f64], size: usize, width: f64) -> (HashMap<Vec<i32>, u32>, Vec<u32>) {
-    let mut boxes: HashMap<Vec<i32>, u32> = HashMap::new();
+/// Boxes of `width` that hold all places, and the one of each; `None` if it takes more than `most`.
+fn boxes(places: &[f64], size: usize, width: f64, most: usize) -> Option<(Boxes, Vec<u32>)> {
+    let mut boxes = Boxes::new();
     let mut owners = Vec::with_capacity(places.len() / size);
     for place in places.chunks_exact(size) {
         let next = boxes.len() as u32;
         owners.push(*boxes.entry(rounded(place, width)).or_insert(next));
+        if boxes.len() > most {
+            return None;
+        }
     }
-    (boxes, owners)
+    Some((boxes, owners))
 }
 
 fn centres(places: &[f64], size: usize, owners: &[u32], count: usize) -> Vec<f64> {

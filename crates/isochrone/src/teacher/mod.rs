@@ -197,9 +197,14 @@ impl Teacher {
             widest: terms.widest,
         };
         let (landmarks, owners) = Landmarks::new(dataset, &axes, fine)?;
-        let kinds = settings.kinds.of(dataset, &landmarks, terms.seed)?;
-        let process = Counted::new(dataset, &landmarks, &owners, &kinds)?;
         let goals = chosen(landmarks.count(), settings.goals, terms.seed);
+        let go_on =
+            || tell(0, goals.len()).map_or(Ok(()), |signal| Err(Error::Interrupted(signal)));
+        go_on()?;
+        let kinds = settings.kinds.of(dataset, &landmarks, terms.seed)?;
+        go_on()?;
+        let process = Counted::new(dataset, &landmarks, &owners, &kinds)?;
+        go_on()?;
         let bytes = 4 * goals.len() as u64 * landmarks.count() as u64;
         let what =
             format!("distances from {} landmarks to {} goals", landmarks.count(), goals.len());

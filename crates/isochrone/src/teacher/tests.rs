@@ -245,7 +245,7 @@ fn too_many_landmarks_are_made_wider() {
     // Who needs single moves told apart has none of it.
     let narrow = Terms { widest: 1.0, ..terms() };
     let wrong = Teacher::new(&one_way().dataset(), &settings, narrow, &|_, _| None).err().unwrap();
-    assert!(wrong.to_string().contains("recorded states hardly repeat"), "{wrong}");
+    assert!(wrong.to_string().contains("hardly any recorded state lies near another"), "{wrong}");
 }
 
 #[test]
@@ -304,7 +304,9 @@ fn solved_goals_are_told_and_a_signal_stops_it() {
     Teacher::new(&dataset, &Settings::default(), terms(), &listen).unwrap();
     let mut told = told.into_inner().unwrap();
     told.sort_unstable();
-    assert_eq!(told, (1..=10).map(|done| (done, 10)).collect::<Vec<_>>());
+    // Before the first goal is solved, only to hear of signals.
+    told.dedup();
+    assert_eq!(told, (0..=10).map(|done| (done, 10)).collect::<Vec<_>>());
     let stopped = Teacher::new(&dataset, &Settings::default(), terms(), &|_, _| Some(2));
     assert_eq!(stopped.err().unwrap().exit_code(), 130);
 }

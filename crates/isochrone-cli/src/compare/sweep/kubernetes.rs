@@ -93,10 +93,8 @@ fn check(resources: &Resources, flags: &KubernetesFlags, out: &Path) -> Result<(
     ];
     for (flag, name) in names {
         if let Some(name) = name.filter(|name| !is_label(name)) {
-            return Err(Error::input(format!("`{flag}` is `{name}`, not a name of Kubernetes"))
-                .hint(
-                    "use at most 63 of a-z, 0-9 and `-`, beginning and ending with neither `-`",
-                ));
+            return Err(Error::input(format!("`{flag}` is `{name}`, not a valid Kubernetes name"))
+                .hint("use at most 63 characters of a-z, 0-9 and `-`, with no `-` at either end"));
         }
     }
     let (mount, out) = (mount.as_deref().unwrap_or(out), absolute(out)?);

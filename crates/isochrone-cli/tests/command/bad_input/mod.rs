@@ -218,7 +218,7 @@ fn damaged_and_foreign_checkpoints_are_told_and_an_older_one_is_used() {
         std::fs::write(checkpoint(&run, 12), damage).unwrap();
         let output = bench.train(&arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-        assert_names(&said(&output), &["step-000000000012", "the one before it is used"]);
+        assert_names(&said(&output), &["step-000000000012", "using the checkpoint before it"]);
         assert_names(&said(&output), &["resuming from step 10"]);
         assert!(std::fs::read(checkpoint(&run, 12)).unwrap() == expected);
     }
@@ -256,8 +256,8 @@ fn commands_that_ask_a_run_refuse_what_is_none() {
         assert_names(&one_line(&output, 2, arguments), words);
     };
     for (model, words) in [
-        ("none", "no model and no run"),
-        ("/dev/null", "no model and no run"),
+        ("none", "neither a model nor a run"),
+        ("/dev/null", "neither a model nor a run"),
         ("foreign", "no checkpoint of isochrone"),
         ("checkpoint", "not a model"),
         ("a.npz", "damaged"),

@@ -168,7 +168,7 @@ impl Plan {
             for entry in &entries {
                 for found in plan.combine(request, (world, entry), out, recorded)? {
                     if combinations.iter().any(|other| other.folder == found.folder) {
-                        return Err(Error::input("two learners of one name")
+                        return Err(Error::input("two learners have the same name")
                             .in_file(&found.folder)
                             .hint("give the config's file another name"));
                     }
@@ -488,7 +488,7 @@ mod tests {
         std::fs::write(&same, text).unwrap();
         let twice = request(&["cmd1", same.to_str().unwrap()], Choice::Awr, &[]);
         let error = planned(&twice).err().unwrap().to_string();
-        assert!(error.contains("two learners of one name"), "{error}");
+        assert!(error.contains("two learners have the same name"), "{error}");
     }
 
     #[test]
