@@ -157,7 +157,7 @@ fn measure<'m>(
             "Spearman, slope, intercept, relative error: `{source}` has no exact solver"
         ));
     }
-    let evaluation = Evaluation {
+    let mut evaluation = Evaluation {
         folder: opened.folder.clone(),
         algorithm: config.algorithm.name().to_owned(),
         source: source.clone(),
@@ -170,10 +170,12 @@ fn measure<'m>(
         against_exact,
         against_elapsed: elapsed,
         against_solved: solved.transpose()?.flatten(),
+        doubt: None,
         audit: model.has_distance().then(|| examiner.audit(model)).transpose()?,
         not_available,
         pictures: Vec::new(),
     };
+    evaluation.doubt = evaluation.judgement().doubt();
     Ok(Examined { evaluation, graph })
 }
 

@@ -37,6 +37,8 @@ pub struct Evaluation {
     /// Agreement with the fewest steps along recorded moves, where a distance was learned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against_solved: Option<AgainstSolved>,
+    /// Why learned steps should not be read as steps, if something speaks against it.
+    pub doubt: Option<String>,
     /// The triangle inequality, where a distance was learned.
     pub audit: Option<Audit>,
     /// What could not be measured, and why.

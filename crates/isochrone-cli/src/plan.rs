@@ -261,7 +261,8 @@ fn tell(report: &Report) -> Result<()> {
         }
     }
     if let Some(recorded) = path.recorded {
-        say(&format!("recorded  {recorded} steps{}", borrowed(&report.borrowed)))?;
+        let steps = wording::counted(recorded as u64, "step", "steps");
+        say(&format!("recorded  {steps}{}", borrowed(&report.borrowed)))?;
     }
     if path.states.len() > 1 {
         let states: Vec<String> = path.states.iter().map(|state| wording::state(state)).collect();
@@ -313,6 +314,8 @@ fn cautions(doubts: &Doubts, path: &Path) -> Vec<String> {
         ));
     }
     if let Some(recorded) = path.recorded {
+        let were =
+            if recorded == 1 { "1 was recorded" } else { &format!("{recorded} were recorded") };
         let (recorded, direct) = (recorded as f32, path.direct);
         if doubts.leave_out_much(recorded) {
             cautions.push(format!(
@@ -324,12 +327,13 @@ fn cautions(doubts: &Doubts, path: &Path) -> Vec<String> {
         let counted = recorded + doubts.uncovered;
         if direct > FACTOR * counted + SLACK {
             cautions.push(format!(
-                "disagreement: {direct:.1} steps are learned where {recorded} were recorded; the \
-                 learned distance is too long here"
+                "disagreement: {direct:.1} steps are learned where {were}; either the learned \
+                 distance is too long here, or the recording waited less or had more luck than can be \
+                 counted on"
             ));
         } else if counted > FACTOR * direct + SLACK {
             cautions.push(format!(
-                "disagreement: {direct:.1} steps are learned where {recorded} were recorded; either the \
+                "disagreement: {direct:.1} steps are learned where {were}; either the \
                  path misses a faster way, or the learned distance is too short here"
             ));
         }
@@ -346,7 +350,7 @@ fn meanings(report: &Report) -> Vec<&'static str> {
     if path.recorded.is_some() && is_whole && !leaves_out {
         lines.push(
             "recorded: the steps that trajectories took along the path, without its two ends; read \
-             this one as steps",
+             this one as steps, unless moves succeed by chance: then it counts none that failed",
         );
     } else if path.recorded.is_some() {
         lines.push(

@@ -78,7 +78,7 @@ impl SeedsReport {
                 row.name, row.mean
             ))?;
         }
-        let doubt = |found: &Evaluation| Some((found.seed, found.judgement().doubt()?));
+        let doubt = |found: &Evaluation| Some((found.seed, found.doubt.clone()?));
         let mut doubts: Vec<(Vec<String>, String)> = Vec::new();
         for (seed, doubt) in self.seeds.iter().filter_map(doubt) {
             match doubts.iter_mut().find(|(_, known)| *known == doubt) {

@@ -104,10 +104,17 @@ struct Report {
     /// Agreement with the fewest steps along recorded moves, where a distance was learned.
     #[serde(skip_serializing_if = "Option::is_none")]
     against_solved: Option<AgainstSolved>,
+    /// Why learned steps should not be read as steps, if something speaks against it.
+    doubt: Option<String>,
     error: Option<String>,
 }
 
 impl Report {
+    fn judgement<'a>(&'a self, algorithm: &'a str) -> Judgement<'a> {
+        let (elapsed, solved) = (self.against_elapsed.as_ref(), self.against_solved.as_ref());
+        Judgement { elapsed, solved, exact: None, algorithm }
+    }
+
     /// Prints it as lines; the one error of a single run is printed elsewhere.
     fn tell(&self, is_one_of_many: bool, algorithm: &str) -> Result<()> {
         let name = self.folder.display();
@@ -126,8 +133,7 @@ impl Report {
         if let Some(over) = self.over_training.as_ref().filter(|_| self.success.is_some()) {
             say(&format!("          {}", wording::evaluations(over)))?;
         }
-        let (elapsed, solved) = (self.against_elapsed.as_ref(), self.against_solved.as_ref());
-        let lines = Judgement { elapsed, solved, exact: None, algorithm }.lines();
+        let lines = self.judgement(algorithm).lines();
         lines.iter().try_for_each(|line| say(&format!("check     {line}")))
     }
 }
@@ -466,6 +472,7 @@ fn tell(
             over_training,
             against_elapsed: None,
             against_solved: None,
+            doubt: None,
             error: None,
         };
         match result {
@@ -478,6 +485,7 @@ fn tell(
                 if let Some(solved) = solved.filter(|_| model.has_distance()) {
                     report.against_solved = against_solved(&model, solved, seed)?;
                 }
+                report.doubt = report.judgement(config.algorithm.name()).doubt();
             }
             Err(error) => {
                 report.error = Some(error.to_string());

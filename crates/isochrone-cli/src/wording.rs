@@ -14,6 +14,9 @@ use isochrone::tabular::steps;
 
 use crate::examiner::{Against, Measured};
 
+/// The median relative error up to which learned steps agree well with those that were solved.
+const WELL: f64 = 0.2;
+
 /// A whole number with its thousands apart: 19,200.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -174,6 +177,16 @@ impl Judgement<'_> {
             _ => None,
         };
         let why = match self.elapsed.map(|found| found.reading) {
+            // What was solved is no second opinion on luck: it comes from the same moves.
+            Some(Verdict::FarAbove) if off.is_none() && solved.is_some_and(|it| it <= WELL) => {
+                return Some(
+                    "read the learned numbers with care: most pairs of some length read far above the \
+                     steps that elapsed, though they agree with the fewest steps along recorded moves; \
+                     either those goals were reached by luck, or nearby places are not told apart \
+                     (docs/choosing.md, Steps that can be read as steps)"
+                        .to_owned(),
+                );
+            }
             Some(Verdict::FarAbove) => {
                 "most pairs of some length read far above the steps that elapsed".to_owned()
             }
@@ -427,6 +440,14 @@ mod tests {
         let judged = |solved| Judgement { solved: Some(solved), ..judgement(&found) };
         assert_eq!(judged(&off).doubt().as_ref(), lines.last());
         assert_eq!(judged(&right).doubt(), None);
+        // A way that luck made short is no longer than the learned steps say.
+        found.reading = Verdict::FarAbove;
+        let lucky = |solved| Judgement { solved: Some(solved), ..judgement(&found) };
+        let doubt = lucky(&right).doubt().unwrap();
+        assert!(doubt.starts_with("read the learned numbers with care: "), "{doubt}");
+        for far in [&off, &solved(0.4)] {
+            assert!(lucky(far).doubt().unwrap().starts_with("do not read "));
+        }
     }
 
     #[test]

@@ -141,7 +141,10 @@ def test_a_plan_an_audit_and_a_calibration_use_the_data(model, walks):
     assert 0 <= model.calibration()["at_or_below"] <= 1
     judged = model.calibration(walks)
     assert judged["pairs"] > 100 and judged["held_out"] is None
-    assert judged["against_solved"]["median_relative_error"] > 0
+    assert judged["against_solved"] is None, "too few rows for places of a step's width"
+    dense = Dataset.from_trajectories(list(zip(*circle(60))))
+    dense = isochrone.fit(dense, "cmd1", steps=40, discount=0.95, settings=SMALL)
+    assert dense.calibration()["against_solved"]["median_relative_error"] > 0
     other = Dataset.from_arrays(np.zeros((4, 4)))
     for ask in [lambda: model.audit(other), lambda: model.calibration(other)]:
         with pytest.raises(ValueError, match="4.*2"):

@@ -364,9 +364,11 @@ fn steps_are_judged_by_the_fewest_along_recorded_moves() {
             ),
             "{text}"
         );
-        // Where exact steps are known they are the first judge.
         let (text, _) = said(&["evaluate", &out(name), "--no-pictures"]);
-        assert!(text.contains("above 50 % against exact steps"), "{text}");
+        assert!(text.contains("\ncheck     do not read the learned numbers as steps: "), "{text}");
+        let (json, _) = said(&["evaluate", &out(name), "--no-pictures", "--json"]);
+        let found: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert!(text.contains(found["doubt"].as_str().unwrap()), "{text}");
     }
 }
 

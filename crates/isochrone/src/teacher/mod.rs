@@ -262,7 +262,7 @@ impl Teacher {
             return format!("{solved}; one kind of action");
         }
         format!(
-            "{solved}; {} kinds of action, {:.0} % of the spread of moves at a landmark is chance",
+            "{solved}; {} kinds of action, {:.0} % of the spread of moves at a landmark lies within one kind",
             self.kinds,
             100.0 * self.chance.min(1.0)
         )
