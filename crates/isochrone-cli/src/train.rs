@@ -11,6 +11,7 @@ use isochrone::evaluate::{
 };
 use isochrone::run::files::{CONFIG, MODEL};
 use isochrone::run::{self, Finished, RunConfig, Source};
+use isochrone::simulate::World;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
@@ -163,6 +164,18 @@ pub fn run(arguments: &Train, threads: usize) -> Result<()> {
     let recorded = |world: &str, episodes, of| recordings.recorded(world, episodes, of);
     let source = run::open_shared_source(&jobs[0].0, &collective, &recorded)?;
     source.notes.iter().for_each(|note| crate::output::warn(note));
+    let is_file = jobs[0].0.data.source.parse::<World>().is_err();
+    let unmarked = if is_file { source.unmarked_ends() } else { 0 };
+    if unmarked > 0 {
+        crate::output::warn(&format!(
+            "{}; `isochrone data inspect` says where",
+            wording::counted(
+                unmarked as u64,
+                "step looks like an unmarked end of a trajectory but is learned as a move",
+                "steps look like unmarked ends of trajectories but are learned as moves"
+            )
+        ));
+    }
     let signals = Signals::listen()?;
     let report_every = arguments.report_every;
     let workshop = Workshop { hardware: &hardware, threads, report_every, signals: &signals };
@@ -518,7 +531,6 @@ fn tell(
 mod tests {
     use super::*;
     use clap::Parser;
-    use isochrone::simulate::World;
 
     #[derive(Parser)]
     struct Line {

@@ -260,9 +260,9 @@ fn solved(found: &AgainstSolved) -> String {
 fn ways_back(found: &AgainstSolved) -> Option<String> {
     let back = found.ways_back.as_ref().filter(|back| back.are_lost)?;
     Some(format!(
-        "one-way moves are learned as two-way: after {:.0} % of recorded moves the way back takes 10 \
-         steps or more (median {:.0}, learned {:.1}); train longer (`--more`), or tell nearby places \
-         apart: docs/choosing.md, One-way streets and fast roads",
+        "long ways back are learned as short: after {:.0} % of recorded moves, as in a one-way street, \
+         the recorded way back takes 10 steps or more (median {:.0}, learned {:.1}); train longer \
+         (`--more`), or tell nearby places apart: docs/choosing.md, One-way streets and fast roads",
         100.0 * back.share,
         back.solved,
         back.learned
@@ -431,7 +431,7 @@ mod tests {
         assert!(lines[3].contains("above 50 % against the fewest steps along"), "{lines:?}");
         let well = Judgement { solved: Some(&right), ..judgement(&found) };
         assert_eq!(well.doubt(), None);
-        assert!(well.lines()[3].starts_with("one-way moves are learned as two-way: after 24 %"));
+        assert!(well.lines()[3].starts_with("long ways back are learned as short: after 24 %"));
         let exact = Judgement { exact: Some(2.77), ..well }.doubt().unwrap();
         assert!(exact.contains("their median error is above 50 % against exact steps"), "{exact}");
         found.reading = Verdict::TooFew;

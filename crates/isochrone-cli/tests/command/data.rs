@@ -228,6 +228,20 @@ fn a_column_that_rounding_destroys_is_named_wherever_data_are_read() {
     }
 }
 
+/// What a short training on `file` warns of.
+fn trained(file: &Path) -> String {
+    let out = TempDir::new().unwrap();
+    let words = ["train", text(file), "--algorithm", "cmd1", "--set", "train.steps=1"];
+    let more =
+        ["--set", "train.batch_size=4", "--set", "data.validation=0", "--extraction", "none"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isochrone"));
+    let output =
+        command.args(words).args(more).arg("--out").arg(out.path().join("run")).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{told}");
+    told
+}
+
 #[test]
 fn a_dimension_that_leaps_is_told_by_its_number() {
     let folder = TempDir::new().unwrap();
@@ -249,8 +263,10 @@ fn a_dimension_that_leaps_is_told_by_its_number() {
     assert!(words.contains("1 step that looks like an unmarked end"), "{words}");
     assert!(words.contains("the first after row 199"), "{words}");
     assert!(words.contains("they leap in dimension 3 (by up to 0."), "{words}");
+    assert!(trained(&path).contains("1 step looks like an unmarked end of a trajectory but is"));
     let words = told(&["inspect", text(&fixture("ogbench.npz"))]);
     assert!(!words.contains("they leap in"), "{words}");
+    assert!(!trained(&fixture("ogbench.npz")).contains("unmarked"));
 }
 
 #[test]

@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use super::dataset::Dataset;
 use super::raw::RawRows;
 
 /// A step this many times longer than the 90 % quantile looks like an end that was not marked.
@@ -121,7 +122,9 @@ impl Inspection {
     /// Inspects all rows of a world in which a step from one state to another may be a jump.
     pub fn knowing(rows: &RawRows, may_jump: impl Fn(&[f32], &[f32]) -> bool) -> Self {
         let states = columns(&rows.states, rows.state_size);
-        let positions = positions(rows, &states);
+        let moves =
+            Rows { states: &rows.states, state_size: rows.state_size, lengths: &rows.lengths };
+        let positions = positions(&moves, &states);
         Self {
             rows: rows.count(),
             trajectories: rows.lengths.len(),
@@ -130,7 +133,7 @@ impl Inspection {
             choices: rows.discrete.then(|| rows.choice_count()),
             at_bounds: share(rows, |action| (action.abs() - 1.0).abs() <= AT_BOUND),
             beyond_bounds: share(rows, |action| action.abs() > 1.0 + AT_BOUND),
-            jumps: jumps(rows, &states, positions, may_jump),
+            jumps: jumps(&moves, &states, positions, may_jump),
             duplicates: duplicates(rows),
             states,
             positions,
@@ -141,6 +144,26 @@ impl Inspection {
     pub fn not_finite(&self) -> usize {
         self.states.iter().chain(&self.actions).map(|column| column.not_finite).sum()
     }
+}
+
+impl Jumps {
+    /// Those in data that are in memory, of a world in which a step from one state to another may be a
+    /// jump.
+    pub fn of(dataset: &Dataset, may_jump: impl Fn(&[f32], &[f32]) -> bool) -> Self {
+        let lengths: Vec<usize> =
+            (0..dataset.trajectories()).map(|at| dataset.trajectory(at).len()).collect();
+        let (states, state_size) = (dataset.states(), dataset.state_size());
+        let rows = Rows { states, state_size, lengths: &lengths };
+        let columns = columns(states, state_size);
+        jumps(&rows, &columns, positions(&rows, &columns), may_jump)
+    }
+}
+
+/// States, trajectory after trajectory.
+struct Rows<'a> {
+    states: &'a [f32],
+    state_size: usize,
+    lengths: &'a [usize],
 }
 
 fn lengths(lengths: &[usize]) -> Lengths {
@@ -197,8 +220,8 @@ fn share(rows: &RawRows, is: impl Fn(f32) -> bool) -> Option<f64> {
 }
 
 /// The rows of each trajectory.
-fn trajectories(rows: &RawRows) -> impl Iterator<Item = Range<usize>> {
-    rows.lengths.iter().scan(0, |first, &length| {
+fn trajectories(lengths: &[usize]) -> impl Iterator<Item = Range<usize>> {
+    lengths.iter().scan(0, |first, &length| {
         let range = *first..*first + length;
         *first = range.end;
         Some(range)
@@ -206,14 +229,14 @@ fn trajectories(rows: &RawRows) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// The state of a row and the next one.
-fn step(rows: &RawRows, row: usize) -> (&[f32], &[f32]) {
+fn step<'a>(rows: &Rows<'a>, row: usize) -> (&'a [f32], &'a [f32]) {
     let size = rows.state_size;
     rows.states[row * size..][..2 * size].split_at(size)
 }
 
 /// Every row that has a successor, with its state and the next one.
-fn steps(rows: &RawRows) -> impl Iterator<Item = (usize, &[f32], &[f32])> {
-    trajectories(rows).flat_map(move |range| {
+fn steps<'a>(rows: &Rows<'a>) -> impl Iterator<Item = (usize, &'a [f32], &'a [f32])> {
+    trajectories(rows.lengths).flat_map(move |range| {
         (range.start..range.end.saturating_sub(1)).map(move |row| {
             let (state, next) = step(rows, row);
             (row, state, next)
@@ -225,7 +248,7 @@ fn range(column: &ColumnSummary) -> f64 {
     f64::from(column.largest.unwrap_or_default()) - f64::from(column.least.unwrap_or_default())
 }
 
-fn positions(rows: &RawRows, columns: &[ColumnSummary]) -> Option<[usize; 2]> {
+fn positions(rows: &Rows<'_>, columns: &[ColumnSummary]) -> Option<[usize; 2]> {
     let (mut moved, mut count) = (vec![0.0f64; rows.state_size], 0.0);
     for (_, state, next) in steps(rows) {
         for ((moved, &from), &to) in moved.iter_mut().zip(state).zip(next) {
@@ -248,7 +271,7 @@ fn positions(rows: &RawRows, columns: &[ColumnSummary]) -> Option<[usize; 2]> {
 }
 
 fn jumps(
-    rows: &RawRows,
+    rows: &Rows<'_>,
     columns: &[ColumnSummary],
     positions: Option<[usize; 2]>,
     may_jump: impl Fn(&[f32], &[f32]) -> bool,
@@ -273,7 +296,7 @@ fn jumps(
     let own = usual_changes(rows);
     let mut leaps: Vec<Option<Leap>> = vec![None; rows.state_size];
     let mut found = Jumps { usual, longest, suspicious: 0, rows: Vec::new(), leaps: Vec::new() };
-    for range in trajectories(rows) {
+    for range in trajectories(rows.lengths) {
         for row in range.start..range.end.saturating_sub(1) {
             let (state, next) = step(rows, row);
             let leaping = leaping(rows, &own, &range, row);
@@ -311,7 +334,7 @@ fn quantile(mut values: Vec<f32>, percent: usize) -> f32 {
 }
 
 /// For each dimension of a state the 99 % quantile of the changes that are not zero.
-fn usual_changes(rows: &RawRows) -> Vec<f32> {
+fn usual_changes(rows: &Rows<'_>) -> Vec<f32> {
     let count: usize = rows.lengths.iter().map(|length| length.saturating_sub(1)).sum();
     let sampled: Vec<_> = steps(rows).step_by(count.div_ceil(SAMPLED).max(1)).collect();
     let usual = |axis: usize| {
@@ -322,7 +345,7 @@ fn usual_changes(rows: &RawRows) -> Vec<f32> {
 }
 
 /// The dimensions that leap in the step from `row`, of the trajectory of rows `range`.
-fn leaping(rows: &RawRows, own: &[f32], range: &Range<usize>, row: usize) -> Vec<usize> {
+fn leaping(rows: &Rows<'_>, own: &[f32], range: &Range<usize>, row: usize) -> Vec<usize> {
     let moves_far = |row: usize, axis: usize| {
         let (state, next) = step(rows, row);
         is_far((next[axis] - state[axis]).abs(), own[axis])
@@ -350,7 +373,7 @@ fn duplicates(rows: &RawRows) -> usize {
         take(&rows.actions, rows.action_size, range.end - 1);
         !seen.insert(*blake3::hash(&bytes).as_bytes())
     };
-    trajectories(rows).filter(|range| !range.is_empty()).filter(repeated).count()
+    trajectories(&rows.lengths).filter(|range| !range.is_empty()).filter(repeated).count()
 }
 
 #[cfg(test)]

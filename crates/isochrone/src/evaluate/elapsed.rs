@@ -33,7 +33,7 @@ const SLACK: f64 = 10.0;
 const FACTOR_BELOW: f64 = 1.5;
 const SLACK_BELOW: f64 = 5.0;
 /// The share of the pairs of a band that may be far off, and the fewest pairs that tell.
-const MOST_OFF: f64 = 0.5;
+const MOST_FAR: f64 = 0.5;
 const FEWEST: usize = 20;
 /// Spearman's ρ with elapsed steps below which learned ones count as not ordered.
 const LEAST_ORDER: f64 = 0.2;
@@ -161,7 +161,7 @@ fn compare(
     let elapsed: Vec<f64> = pairs.iter().map(|pair| (pair.to - pair.from) as f64).collect();
     let bands = bands(&elapsed, &learned, &fewest(trajectories, &starts, &goals));
     let is_off = |share: fn(&Band) -> f64| {
-        bands.iter().any(|band| band.pairs >= FEWEST && share(band) > MOST_OFF)
+        bands.iter().any(|band| band.pairs >= FEWEST && share(band) > MOST_FAR)
     };
     let spearman = spearman(&elapsed, &learned);
     let reading = if is_off(|band| band.far_above) {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
 use crate::collective::Collective;
-use crate::data::{self, Choices, Dataset, Loaded, Memory, Normalization};
+use crate::data::{self, Choices, Dataset, Jumps, Loaded, Memory, Normalization};
 use crate::error::{Error, Result, Tell};
 use crate::evaluate::{Solved, Trajectories};
 use crate::simulate::{Environment, Recording, Roads, Task, World, check_memory, roads};
@@ -127,6 +127,18 @@ impl Source {
             Err(Error::Input(_) | Error::Memory(_)) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// How many recorded steps look like ends of trajectories that nobody marked; nobody looks where rows
+    /// stay on disk or are divided among processes.
+    pub fn unmarked_ends(&self) -> usize {
+        let world = self.world.as_ref().filter(|_| self.dataset.state_size() > 1);
+        let may_jump = |from: &[f32], to: &[f32]| {
+            let place = |state: &[f32]| [state[0], state[1]].map(f64::from);
+            world.is_some_and(|opened| opened.world.may_jump(place(from), place(to)))
+        };
+        let is_here = self.dataset.stays_in().is_none() && !self.dataset.is_divided();
+        if is_here { Jumps::of(&self.dataset, may_jump).suspicious } else { 0 }
     }
 
     /// How near a goal counts as reached, where a world says so.
