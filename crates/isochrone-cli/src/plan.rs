@@ -369,7 +369,7 @@ fn meanings(report: &Report) -> Vec<&'static str> {
         lines.push("steps left: the learned distance from that state to the goal");
     }
     if !lines.is_empty() {
-        lines.push("whether learned numbers can be read as steps, `isochrone evaluate` says");
+        lines.push(wording::WHO_SAYS);
     }
     if !doubts.far.is_empty() {
         lines.push("spacings: 1 is as far as 99 of 100 data states are from their neighbours");

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::opened::open_asked;
 use crate::output::{check_apart, check_target, say, say_json};
 use crate::progress::Counter;
-use crate::wording::{counted, grouped};
+use crate::wording::{self, counted, grouped};
 
 /// Ask a run about many pairs of states: steps, actions, distance from the data
 ///
@@ -111,10 +111,10 @@ pub fn run(arguments: &Query) -> Result<()> {
         far: asked.spacings.then_some(far),
         wrote: &arguments.out,
     };
-    if arguments.json { say_json(&report) } else { tell(&report) }
+    if arguments.json { say_json(&report) } else { tell(&report, asked.steps) }
 }
 
-fn tell(report: &Report<'_>) -> Result<()> {
+fn tell(report: &Report<'_>, has_steps: bool) -> Result<()> {
     say(&format!(
         "asked     {} in {:.1} s, {} per second",
         counted(report.pairs, "pair", "pairs"),
@@ -127,6 +127,9 @@ fn tell(report: &Report<'_>) -> Result<()> {
              about them are guesses",
             counted(far, "pair", "pairs")
         ))?;
+    }
+    if has_steps {
+        say(&format!("meaning   {}", wording::WHO_SAYS))?;
     }
     say(&format!("wrote     {}", report.wrote.display()))
 }

@@ -17,6 +17,10 @@ use crate::examiner::{Against, Measured};
 /// The median relative error up to which learned steps agree well with those that were solved.
 const WELL: f64 = 0.2;
 
+/// Where a command that prints learned steps sends a reader who wants to trust them.
+pub const WHO_SAYS: &str =
+    "whether learned numbers can be read as steps, `isochrone evaluate` says";
+
 /// A whole number with its thousands apart: 19,200.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
