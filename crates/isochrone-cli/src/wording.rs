@@ -17,6 +17,9 @@ use crate::examiner::{Against, Measured};
 /// The median relative error up to which learned steps agree well with those that were solved.
 const WELL: f64 = 0.2;
 
+/// Places more steps wide than this are told: what was solved may miss ways round in them.
+const WIDE: f64 = 2.0;
+
 /// Where a command that prints learned steps sends a reader who wants to trust them.
 pub const WHO_SAYS: &str =
     "whether learned numbers can be read as steps, `isochrone evaluate` says";
@@ -252,9 +255,15 @@ pub fn unusable(name: &str, state: &[f32]) -> Option<String> {
 
 /// How learned steps agree with the fewest along recorded moves.
 fn solved(found: &AgainstSolved) -> String {
+    // What lies in one place joins trajectories that never met.
+    let wide = if found.place > WIDE {
+        format!(" in places {:.0} steps wide", found.place)
+    } else {
+        String::new()
+    };
     format!(
-        "against the fewest steps along recorded moves, joined across trajectories: median error of \
-         learned steps {:.0} % over {} pairs",
+        "against the fewest steps along recorded moves, joined across trajectories{wide}: median error \
+         of learned steps {:.0} % over {} pairs",
         100.0 * found.median_relative_error,
         grouped(found.pairs as u64)
     )
@@ -422,10 +431,22 @@ mod tests {
         let lines = judgement(&found).lines();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].contains("40 training trajectories, as none were held out"), "{lines:?}");
+        let wide = AgainstSolved {
+            pairs: 1_000,
+            place: 11.3,
+            median_relative_error: 0.1,
+            ways_back: None,
+        };
+        let told = Judgement { solved: Some(&wide), ..judgement(&found) }.lines().remove(2);
+        assert!(
+            told.contains("joined across trajectories in places 11 steps wide: median"),
+            "{told}"
+        );
         // Nothing that elapsed speaks against it; ways that no trajectory makes do.
         let back = WaysBack { share: 0.24, solved: 78.0, learned: 1.0, are_lost: true };
         let solved = |error| AgainstSolved {
             pairs: 3_900,
+            place: 0.5,
             median_relative_error: error,
             ways_back: Some(back.clone()),
         };

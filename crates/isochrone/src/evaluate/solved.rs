@@ -30,6 +30,8 @@ const LEAST_BACK: f64 = 0.5;
 pub struct AgainstSolved {
     /// Pairs whose goal can be reached.
     pub pairs: usize,
+    /// How many steps wide the places are that solving told apart.
+    pub place: f64,
     /// The median of |learned − solved| / solved.
     pub median_relative_error: f64,
     /// The ways back over recorded moves, if enough of them are long.
@@ -62,6 +64,8 @@ pub struct Solved {
     pub dataset: Dataset,
     /// Their distances to a few goals.
     pub lessons: Lessons,
+    /// How many steps wide the places are that it told apart.
+    pub place: f64,
 }
 
 /// Compares the steps of `model` with those that were solved; `None` if too few pairs have a way.
@@ -72,16 +76,16 @@ pub struct Solved {
 pub fn against_solved(model: &Model, solved: &Solved, seed: u64) -> Result<Option<AgainstSolved>> {
     let nats_per_step = -model.shape().discount.ln();
     let steps = |from: &[f32], to: &[f32]| model.steps(from, to);
-    compare(&solved.dataset, &solved.lessons, nats_per_step, seed, steps)
+    compare(solved, nats_per_step, seed, steps)
 }
 
 fn compare(
-    dataset: &Dataset,
-    lessons: &Lessons,
+    solved: &Solved,
     nats_per_step: f64,
     seed: u64,
     learned: impl Fn(&[f32], &[f32]) -> Result<Vec<f32>>,
 ) -> Result<Option<AgainstSolved>> {
+    let Solved { dataset, lessons, place } = solved;
     let goals = lessons.goals();
     if goals.is_empty() {
         return Ok(None);
@@ -130,7 +134,7 @@ fn compare(
         }),
         _ => None,
     };
-    Ok(Some(AgainstSolved { pairs: any.len(), median_relative_error, ways_back }))
+    Ok(Some(AgainstSolved { pairs: any.len(), place: *place, median_relative_error, ways_back }))
 }
 
 #[cfg(test)]
@@ -142,28 +146,33 @@ mod tests {
     const NATS: f64 = 0.01;
 
     /// A ring of 40 places, walked around one way only; `nats` hold one step for every move.
-    fn ring() -> (Dataset, Lessons) {
+    fn ring() -> Solved {
         let rows: Vec<f32> = (0..80).map(|row| (row % 40) as f32).collect();
         let dataset = Dataset::new(rows, 1, None, &[80]).unwrap();
         let nats = (0..40).flat_map(|goal: i32| {
             (0..40).map(move |from: i32| NATS as f32 * (goal - from).rem_euclid(40) as f32)
         });
         let owners = (0..80).map(|row| row % 40).collect();
-        (dataset, Lessons::new(owners, Arc::new((0..40).collect()), Arc::new(nats.collect())))
+        let columns = Arc::new((0..40).collect());
+        Solved {
+            dataset,
+            lessons: Lessons::new(owners, columns, Arc::new(nats.collect())),
+            place: 1.0,
+        }
     }
 
     fn compared(steps: impl Fn(f32, f32) -> f32) -> AgainstSolved {
-        let (dataset, lessons) = ring();
         let learned = |from: &[f32], to: &[f32]| {
             Ok(from.iter().zip(to).map(|(&from, &to)| steps(from, to)).collect())
         };
-        compare(&dataset, &lessons, NATS, 5, learned).unwrap().unwrap()
+        compare(&ring(), NATS, 5, learned).unwrap().unwrap()
     }
 
     #[test]
     fn what_was_solved_is_found_learned() {
         let found = compared(|from, to| (to - from).rem_euclid(40.0));
         assert!(found.median_relative_error < 1e-5 && found.pairs > 3_000, "{found:?}");
+        assert_eq!(found.place, 1.0);
         let back = found.ways_back.unwrap();
         assert!((back.share - 1.0).abs() < 1e-12 && !back.are_lost, "{back:?}");
         assert!((back.solved - 39.0).abs() < 1e-4 && back.learned == 39.0, "{back:?}");
@@ -186,10 +195,10 @@ mod tests {
 
     #[test]
     fn pairs_without_a_way_are_left_out_and_too_few_tell_nothing() {
-        let (dataset, _) = ring();
         let owners: Vec<u32> = (0..80).map(|row| row % 40).collect();
-        let none = Lessons::new(owners, Arc::new((0..40).collect()), Arc::new(vec![-1.0; 1600]));
+        let lessons = Lessons::new(owners, Arc::new((0..40).collect()), Arc::new(vec![-1.0; 1600]));
+        let none = Solved { lessons, ..ring() };
         let learned = |from: &[f32], _: &[f32]| Ok(vec![1.0; from.len()]);
-        assert_eq!(compare(&dataset, &none, NATS, 5, learned).unwrap(), None);
+        assert_eq!(compare(&none, NATS, 5, learned).unwrap(), None);
     }
 }

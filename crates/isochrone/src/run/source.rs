@@ -123,7 +123,9 @@ impl Source {
             seed: config.evaluation.seed,
         };
         match Teacher::new(&dataset, &settings, terms, tell) {
-            Ok(teacher) => Ok(Some(Solved { lessons: teacher.lessons(), dataset })),
+            Ok(teacher) => {
+                Ok(Some(Solved { lessons: teacher.lessons(), place: teacher.place(), dataset }))
+            }
             Err(Error::Input(_) | Error::Memory(_)) => Ok(None),
             Err(error) => Err(error),
         }

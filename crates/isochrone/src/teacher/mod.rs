@@ -250,11 +250,16 @@ impl Teacher {
         self.farthest.into()
     }
 
+    /// How many steps wide a landmark's place is.
+    pub fn place(&self) -> f64 {
+        self.landmarks.spacing()
+    }
+
     /// What was solved, in one line.
     pub fn summary(&self) -> String {
         let (landmarks, all) = (self.landmarks.count(), self.columns.len());
         let goals = self.nats.len() / all;
-        let spacing = self.landmarks.spacing();
+        let spacing = self.place();
         let solved =
             format!("{landmarks} landmarks {spacing:.2} steps apart, {goals} goals solved");
         // Within the only kind of action the moves spread as they do at the landmark.
