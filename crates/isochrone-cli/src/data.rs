@@ -136,9 +136,7 @@ fn inspect(arguments: &Inspect) -> Result<()> {
     arguments.from.check_apart(&pictures)?;
     let look = |(opened, seconds): (OpenedFile, f64)| {
         let found = Inspection::knowing(&opened.rows, |from, to| {
-            let place = |state: &[f32]| [state[0], state[1]].map(f64::from);
-            let world = arguments.recorded_in.filter(|_| from.len() > 1);
-            world.is_some_and(|world| world.may_jump(place(from), place(to)))
+            arguments.recorded_in.is_some_and(|world| world.may_jump(from, to))
         });
         if let [path, ..] = &pictures[..] {
             draw(&opened.rows, &found, &arguments.from.path, &path.with_extension(""))?;

@@ -134,10 +134,8 @@ impl Source {
     /// How many recorded steps look like ends of trajectories that nobody marked; nobody looks where rows
     /// stay on disk or are divided among processes.
     pub fn unmarked_ends(&self) -> usize {
-        let world = self.world.as_ref().filter(|_| self.dataset.state_size() > 1);
         let may_jump = |from: &[f32], to: &[f32]| {
-            let place = |state: &[f32]| [state[0], state[1]].map(f64::from);
-            world.is_some_and(|opened| opened.world.may_jump(place(from), place(to)))
+            self.world.as_ref().is_some_and(|opened| opened.world.may_jump(from, to))
         };
         let is_here = self.dataset.stays_in().is_none() && !self.dataset.is_divided();
         if is_here { Jumps::of(&self.dataset, may_jump).suspicious } else { 0 }

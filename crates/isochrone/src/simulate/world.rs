@@ -89,9 +89,11 @@ impl World {
         }
     }
 
-    /// Whether a step from one place to another may be a jump: through a portal of a maze, or out of a
+    /// Whether a step from one state to another may be a jump: through a portal of a maze, or out of a
     /// dead end of the pinwheel with shortcuts.
-    pub fn may_jump(self, from: Place, to: Place) -> bool {
+    pub fn may_jump(self, from: &[f32], to: &[f32]) -> bool {
+        let place = |state: &[f32]| Some([*state.first()?, *state.get(1)?].map(f64::from));
+        let (Some(from), Some(to)) = (place(from), place(to)) else { return false };
         let near = |cell: &Cell, place: Place| distance(Maze::centre(*cell), place) <= CELL_SIDE;
         match self {
             Self::Pinwheel | Self::Roads => false,

@@ -198,8 +198,10 @@ impl Teacher {
         };
         let (landmarks, owners) = Landmarks::new(dataset, &axes, fine)?;
         let goals = chosen(landmarks.count(), settings.goals, terms.seed);
-        let go_on =
-            || tell(0, goals.len()).map_or(Ok(()), |signal| Err(Error::Interrupted(signal)));
+        let tell = |solved: usize, of: usize| {
+            tell(solved, of).map_or(Ok(()), |signal| Err(Error::Interrupted(signal)))
+        };
+        let go_on = || tell(0, goals.len());
         go_on()?;
         let kinds = settings.kinds.of(dataset, &landmarks, terms.seed)?;
         go_on()?;
@@ -231,7 +233,7 @@ impl Teacher {
             |(column, &goal)| {
                 column.copy_from_slice(&distances(&process, rule, &reached(goal)));
                 let done = 1 + done.fetch_add(1, Ordering::Relaxed);
-                tell(done, own.len()).map_or(Ok(()), |signal| Err(Error::Interrupted(signal)))
+                tell(done, own.len())
             },
         )?;
         collective.all_gather(&mut nats);
@@ -267,7 +269,8 @@ impl Teacher {
             return format!("{solved}; one kind of action");
         }
         format!(
-            "{solved}; {} kinds of action, {:.0} % of the spread of moves at a landmark lies within one kind",
+            "{solved}; {} kinds of action, {:.0} % of the spread of moves at a landmark lies within one \
+             kind",
             self.kinds,
             100.0 * self.chance.min(1.0)
         )
