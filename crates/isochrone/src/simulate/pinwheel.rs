@@ -102,7 +102,7 @@ impl Pinwheel {
 
     fn advance(&self, here: Place, action: &[f32], draws: &mut Draws) -> (Place, Motion) {
         if self.may_jump(here) && draws.uniform() < JUMP_CHANCE {
-            return (held(on_ring(draws.uniform())), Motion::Jump);
+            return (on_ring(draws.uniform()).map(held), Motion::Jump);
         }
         let noise = [0; 2].map(|_| NOISE * draws.normal());
         (moved(here, add(noise, clipped(point(action)), STRIDE)), Motion::Walk)
@@ -113,7 +113,7 @@ impl Pinwheel {
         let shift = [0; 2].map(|_| draws.between(-AIM_JITTER, AIM_JITTER));
         let mut driver = Driver { side: family, in_spur: false, shift };
         let jitter = [0; 2].map(|_| draws.between(-START_JITTER, START_JITTER));
-        let mut state = held(add(CORNERS[family], jitter, 1.0));
+        let mut state = add(CORNERS[family], jitter, 1.0).map(held);
         let (mut states, mut actions) = (Vec::new(), Vec::new());
         for _ in 0..RECORDED_STEPS {
             let action = driver.act(state, draws);
@@ -232,7 +232,7 @@ impl Environment for Pinwheel {
             let place = draws.below(on_ring);
             let start = starts[starts.partition_point(|&(other, _)| other < place)].1;
             let goal = loop {
-                let goal = held([draws.uniform(), draws.uniform()]);
+                let goal = [draws.uniform(), draws.uniform()].map(held);
                 if offset(goal) <= GOAL_OFFSET && distance(start, goal) > LEAST_GAP {
                     break goal;
                 }
@@ -306,26 +306,33 @@ pub fn centre_lines() -> &'static [Line] {
 }
 
 /// How far `point` is from the nearest centre line.
-///
-/// The map is its own mirror image in both middle lines and both diagonals, so the point is first
-/// folded into one eighth of the square, where half a side and one spur are left.
 pub fn offset(point: Place) -> f64 {
-    let [across, up] = point.map(|value| (value - 0.5).abs());
-    let folded = if across >= up { [across, up] } else { [up, across] };
-    let on_side = [SIDE_FROM_CENTRE, folded[1].min(SIDE_FROM_CENTRE)];
-    let on_spur = [(0.5 * (across + up)).clamp(TIP_FROM_CENTRE, SIDE_FROM_CENTRE); 2];
-    distance(folded, on_side).min(distance(folded, on_spur))
+    let [to_side, to_spur] = squared_offsets(point);
+    to_side.min(to_spur).sqrt()
 }
 
 /// Whether `point` lies in a corridor.
 pub fn inside(point: Place) -> bool {
-    offset(point) <= HALF_WIDTH
+    let [to_side, to_spur] = squared_offsets(point);
+    to_side <= HALF_WIDTH * HALF_WIDTH || to_spur <= HALF_WIDTH * HALF_WIDTH
+}
+
+/// The squared distances of `point` from the nearest side's centre line and the nearest spur's.
+///
+/// The map is its own mirror image in both middle lines and both diagonals, so the point is first
+/// folded into one eighth of the square, where half a side and one spur are left.
+fn squared_offsets(point: Place) -> [f64; 2] {
+    let [across, up] = point.map(|value| (value - 0.5).abs());
+    let folded = if across >= up { [across, up] } else { [up, across] };
+    let on_side = [SIDE_FROM_CENTRE, folded[1].min(SIDE_FROM_CENTRE)];
+    let on_spur = [(0.5 * (across + up)).clamp(TIP_FROM_CENTRE, SIDE_FROM_CENTRE); 2];
+    [on_side, on_spur].map(|foot| squared(add(folded, foot, -1.0)))
 }
 
 /// Where a displacement leads: whole if it stays in the corridors, else its x part alone, else its
 /// y part alone, else nowhere.
 pub fn moved(from: Place, displacement: Place) -> Place {
-    let to = held(add(from, displacement, 1.0));
+    let to = add(from, displacement, 1.0).map(held);
     let tries = [to, [to[0], from[1]], [from[0], to[1]]];
     tries.into_iter().find(|&next| inside(next)).unwrap_or(from)
 }
@@ -385,7 +392,11 @@ fn from_line(point: Place, [from, to]: Line) -> f64 {
 }
 
 pub(super) fn distance(from: Place, to: Place) -> f64 {
-    ((from[0] - to[0]).powi(2) + (from[1] - to[1]).powi(2)).sqrt()
+    squared(add(from, to, -1.0)).sqrt()
+}
+
+fn squared(way: Place) -> f64 {
+    way[0].powi(2) + way[1].powi(2)
 }
 
 fn add(base: Place, further: Place, times: f64) -> Place {
@@ -397,9 +408,9 @@ fn clipped(action: Place) -> Place {
     if norm > 1.0 { action.map(|value| value / norm) } else { action }
 }
 
-/// The nearest point that f32 holds, so that a recorded state is the state itself.
-fn held(point: Place) -> Place {
-    point.map(|value| f64::from(value as f32))
+/// The nearest coordinate that f32 holds, so that a recorded state is the state itself.
+pub(super) fn held(value: f64) -> f64 {
+    f64::from(value as f32)
 }
 
 /// A recorded state or action as a point.

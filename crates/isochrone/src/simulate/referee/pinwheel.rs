@@ -23,7 +23,7 @@ use rayon::prelude::*;
 
 use super::super::maze::Place;
 use super::super::pinwheel::{
-    JUMP_CHANCE, NOISE, Pinwheel, RADIUS, STRIDE, distance, inside, moved, on_ring, point,
+    JUMP_CHANCE, NOISE, Pinwheel, RADIUS, STRIDE, distance, held, inside, on_ring, point,
 };
 use super::support::{HEADINGS, Support, direction, recorded};
 use crate::data::Dataset;
@@ -191,7 +191,7 @@ impl Cells {
     }
 
     fn of(&self, state: Place) -> usize {
-        let [column, row] = state.map(|value| ((value / CELL + 0.5) as usize).min(SPAN - 1));
+        let [column, row] = state.map(index);
         self.owners[row * SPAN + column]
     }
 
@@ -199,6 +199,11 @@ impl Cells {
         let within = |&cell: &usize| distance(self.centres[cell], goal) <= RADIUS;
         (0..self.centres.len()).filter(within).collect()
     }
+}
+
+/// The number of the column or row that a coordinate lies in.
+fn index(value: f64) -> usize {
+    ((value / CELL + 0.5) as usize).min(SPAN - 1)
 }
 
 /// The world on cells: from a cell's centre, one of the directions or none, then the noise.
@@ -211,25 +216,62 @@ fn process(world: &Pinwheel, cells: &Cells, discount: f64) -> Result<DecisionPro
     let actions = HEADINGS + 1;
     let rows: Vec<Vec<(usize, f64)>> = (0..cells.centres.len() * actions)
         .into_par_iter()
-        .map(|row| {
-            let (from, way) = (cells.centres[row / actions], heading(row % actions));
-            let jumps = world.may_jump(from);
-            let walking = if jumps { 1.0 - JUMP_CHANCE } else { 1.0 };
-            let mut next: Vec<(usize, f64)> = Vec::new();
-            for &(shift, weight) in &noise {
-                let to = cells.of(moved(from, [way[0] + shift[0], way[1] + shift[1]]));
-                match next.iter_mut().find(|(cell, _)| *cell == to) {
-                    Some((_, chance)) => *chance += walking * weight,
-                    None => next.push((to, walking * weight)),
-                }
-            }
-            next.extend(ring.iter().filter(|_| jumps));
-            next
-        })
+        .map_init(
+            || vec![0.0; cells.centres.len()],
+            |chances, row| {
+                let (from, way) = (cells.centres[row / actions], heading(row % actions));
+                let jumps = world.may_jump(from);
+                let walking = if jumps { 1.0 - JUMP_CHANCE } else { 1.0 };
+                let mut reached = Vec::new();
+                landings(cells, from, way, &noise, |to, weight| {
+                    if chances[to] == 0.0 {
+                        reached.push(to);
+                    }
+                    chances[to] += walking * weight;
+                });
+                let taken = |to: usize| (to, std::mem::take(&mut chances[to]));
+                let mut next: Vec<(usize, f64)> = reached.into_iter().map(taken).collect();
+                next.extend(ring.iter().filter(|_| jumps));
+                next
+            },
+        )
         .collect();
     DecisionProcess::from_rows(cells.centres.len(), actions, discount, |state, action, next| {
         next.extend_from_slice(&rows[state * actions + action]);
     })
+}
+
+/// Tells `land` every cell where a step by `way` and the noise ends, with its weight. As
+/// [`super::super::pinwheel::moved`], with what one axis decides alone computed once.
+fn landings(
+    cells: &Cells,
+    from: Place,
+    way: Place,
+    noise: &Noise,
+    mut land: impl FnMut(usize, f64),
+) {
+    let along = |axis: usize| {
+        let end = |&shift: &f64| {
+            let mut to = from;
+            to[axis] = held(from[axis] + (way[axis] + shift));
+            (to[axis], index(to[axis]), inside(to))
+        };
+        noise.shifts.iter().map(end).collect::<Vec<_>>()
+    };
+    let [column, row] = from.map(index);
+    let (across, up) = (along(0), along(1));
+    let mut weights = noise.weights.iter();
+    for &(x, to_column, x_alone) in &across {
+        for (&(y, to_row, y_alone), &weight) in up.iter().zip(&mut weights) {
+            let (column, row) = match () {
+                () if inside([x, y]) => (to_column, to_row),
+                () if x_alone => (to_column, row),
+                () if y_alone => (column, to_row),
+                () => (column, row),
+            };
+            land(cells.owners[row * SPAN + column], weight);
+        }
+    }
 }
 
 fn heading(action: usize) -> Place {
@@ -253,15 +295,23 @@ fn supported(process: &DecisionProcess, support: &Support) -> Result<DecisionPro
     })
 }
 
-/// The displacements that stand for the noise of a step, with weights that sum to one.
-fn noise() -> Vec<(Place, f64)> {
+/// What stands for the noise of a step.
+struct Noise {
+    /// Displacements along either axis.
+    shifts: Vec<f64>,
+    /// The weight of each pair of them, those of the first one together; they sum to one.
+    weights: Vec<f64>,
+}
+
+fn noise() -> Noise {
     let width = 2.0 * EXTENT / INTERVALS as f64;
     let middles = (0..INTERVALS).map(|index| (index as f64 + 0.5) * width - EXTENT);
     let axis: Vec<(f64, f64)> =
         middles.map(|middle| (NOISE * middle, (-0.5 * middle * middle).exp())).collect();
     let total: f64 = axis.iter().map(|(_, weight)| weight).sum();
-    let pairs = axis.iter().flat_map(|&first| axis.iter().map(move |&second| (first, second)));
-    pairs.map(|((x, one), (y, other))| ([x, y], one * other / (total * total))).collect()
+    let pairs = axis.iter().flat_map(|&(_, one)| axis.iter().map(move |&(_, other)| (one, other)));
+    let weights = pairs.map(|(one, other)| one * other / (total * total)).collect();
+    Noise { shifts: axis.iter().map(|&(shift, _)| shift).collect(), weights }
 }
 
 /// The recorded trajectories as cells.
@@ -355,7 +405,7 @@ mod tests {
 
     use super::*;
     use crate::random::{Purpose, Stream};
-    use crate::simulate::pinwheel::Tips;
+    use crate::simulate::pinwheel::{Tips, moved};
     use crate::simulate::{Environment, Task};
     use crate::tabular::steps;
 
@@ -386,9 +436,11 @@ mod tests {
 
     #[test]
     fn the_noise_of_the_cells_has_the_stated_variance() {
-        let noise = noise();
-        let total: f64 = noise.iter().map(|(_, weight)| weight).sum();
-        let variance: f64 = noise.iter().map(|(shift, weight)| shift[0] * shift[0] * weight).sum();
+        let Noise { shifts, weights } = noise();
+        let total: f64 = weights.iter().sum();
+        let first = |shift: &f64| std::iter::repeat_n(*shift, shifts.len());
+        let variance: f64 =
+            shifts.iter().flat_map(first).zip(&weights).map(|(shift, w)| shift * shift * w).sum();
         assert!((total - 1.0).abs() < 1e-12);
         // Three deviations hold 97.3 % of the variance.
         assert!((variance / (NOISE * NOISE) - 0.973).abs() < 0.005);
@@ -422,6 +474,24 @@ mod tests {
                 .sum();
             let stated = if place == [0.64, 0.36] { JUMP_CHANCE } else { 0.0 };
             assert!((jumps - stated).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn every_landing_is_where_the_world_moves_to() {
+        let (cells, noise) = (Cells::new(), noise());
+        for from in cells.centres.iter().copied().step_by(7) {
+            for way in [0, 3, 6, STAYING].map(heading) {
+                let mut expected = Vec::new();
+                for &x in &noise.shifts {
+                    for &y in &noise.shifts {
+                        expected.push(cells.of(moved(from, [way[0] + x, way[1] + y])));
+                    }
+                }
+                let mut found = Vec::new();
+                landings(&cells, from, way, &noise, |to, _| found.push(to));
+                assert!(found == expected, "{from:?} by {way:?}");
+            }
         }
     }
 
