@@ -89,9 +89,12 @@ struct Complaint {
 
 /// Runs the command.
 pub fn run(arguments: &Act) -> Result<()> {
-    let model = open_asked(&arguments.run)?;
+    let (model, judged) = open_asked(&arguments.run)?;
     model.need_policy().map_err(|error| error.in_file(&arguments.run))?;
+    let doubt = judged.and_then(|judged| judged.doubt);
+    let warn = || doubt.iter().for_each(|doubt| crate::output::warn(doubt));
     if arguments.serve.is_some() {
+        warn();
         return serve(&model);
     }
     let question = if arguments.observation.is_empty() {
@@ -106,7 +109,9 @@ pub fn run(arguments: &Act) -> Result<()> {
         let (observation, goal) = (arguments.observation.clone(), arguments.goal.clone());
         Question { observation, goal, id: None }
     };
-    say_line(&answer(&model, question)?)
+    let reply = answer(&model, question)?;
+    warn();
+    say_line(&reply)
 }
 
 fn serve(model: &Model) -> Result<()> {

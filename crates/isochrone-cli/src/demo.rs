@@ -20,7 +20,7 @@ use crate::output::{say, say_json};
 use crate::progress::{REPORT_EVERY, waiting};
 use crate::signals::Signals;
 use crate::training::{Workshop, train_all};
-use crate::wording;
+use crate::wording::{self, Judgement};
 
 /// The learner to use, and the paper's without our repairs. The first takes longest and so begins first.
 const LEARNERS: [&str; 3] = ["atlas", "cmd2-paper", "cmd1-paper"];
@@ -115,6 +115,9 @@ pub fn run(arguments: &Demo, threads: usize) -> Result<()> {
         return Err(Error::Interrupted(signal));
     }
     let (checked, mut wrote) = checked?;
+    for ((checked, model), job) in checked.iter().zip(&models).zip(&jobs) {
+        checked.keep(model, job)?;
+    }
     wrote.extend(jobs.iter().map(|(_, folder)| folder.join(MODEL)));
     wrote.push(arguments.out.join("summary.json"));
     let learners = checked.into_iter().zip(training).zip(&jobs);
@@ -182,10 +185,22 @@ struct Checked {
 }
 
 impl Checked {
+    /// Keeps what it says of the steps of `model` in the folder of its run.
+    fn keep(&self, model: &Model, (config, folder): &(RunConfig, PathBuf)) -> Result<()> {
+        let exact = self.relative_error();
+        let algorithm = config.algorithm.name();
+        let judgement = Judgement { elapsed: None, solved: None, exact, algorithm };
+        judgement.judged(model).map_or(Ok(()), |judged| judged.keep(folder))
+    }
+
     /// How far off the learned steps are, above a map.
     fn error(&self) -> String {
-        let error = self.accuracy.as_ref().and_then(|it| it.found.median_relative_error);
-        format!("median error {} %", wording::maybe(error.map(|error| 100.0 * error), 0))
+        let error = self.relative_error().map(|error| 100.0 * error);
+        format!("median error {} %", wording::maybe(error, 0))
+    }
+
+    fn relative_error(&self) -> Option<f64> {
+        self.accuracy.as_ref().and_then(|it| it.found.median_relative_error)
     }
 
     fn learner(self, folder: &Path, training: Training) -> Learner {

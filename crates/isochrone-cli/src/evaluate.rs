@@ -176,6 +176,9 @@ fn measure<'m>(
         pictures: Vec::new(),
     };
     evaluation.doubt = evaluation.judgement().doubt();
+    if let Some(judged) = evaluation.judgement().judged(model) {
+        judged.keep(&opened.folder)?;
+    }
     Ok(Examined { evaluation, graph })
 }
 

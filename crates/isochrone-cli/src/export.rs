@@ -7,6 +7,7 @@ use isochrone::{Error, Result, onnx};
 
 use crate::opened::open_asked;
 use crate::output::{check_target, say};
+use crate::wording;
 
 /// Export a run's distance and policy as an ONNX file
 ///
@@ -37,13 +38,14 @@ pub fn run(arguments: &Export) -> Result<()> {
             .hint("for example `-o model.onnx`"));
     }
     check_target(out, arguments.force)?;
-    let model = open_asked(&arguments.run)?;
+    let (model, judged) = open_asked(&arguments.run)?;
     let bytes = onnx::export(&model).map_err(|error| error.in_file(&arguments.run))?;
     write_whole(out, &bytes)?;
     let (states, actions) = (model.shape().state_size, model.shape().action_size);
     say(&format!("inputs    observation, goal: batch × {states}"))?;
     if model.has_distance() {
         say("output    steps: batch")?;
+        wording::trust(judged.as_ref()).map_or(Ok(()), |line| say(&line))?;
     }
     if model.has_policy() {
         say(&format!("output    action: batch × {actions}"))?;

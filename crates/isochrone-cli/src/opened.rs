@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use isochrone::model::Model;
 use isochrone::run::files::CONFIG;
-use isochrone::run::{OpenRun, Source, open_model};
+use isochrone::run::{Judged, OpenRun, Source, open_model};
 use isochrone::{Error, Result};
 
 /// Opens the run in `folder`; where it is not complete, says at which step it is asked.
@@ -27,15 +27,14 @@ pub fn open_run(folder: &Path) -> Result<OpenRun> {
     Ok(opened)
 }
 
-/// The model of the run in a folder, or of a model file.
+/// The model of the run in a folder, or of a model file, and what the last check said of it.
 ///
 /// # Errors
 /// As [`open_run`]; a file that holds no model.
-pub fn open_asked(path: &Path) -> Result<Model> {
-    if path.is_dir() {
-        return open_run(path).map(|opened| opened.model);
-    }
-    open_model(path)
+pub fn open_asked(path: &Path) -> Result<(Model, Option<Judged>)> {
+    let model = if path.is_dir() { open_run(path)?.model } else { open_model(path)? };
+    let judged = Judged::read(path, &model).filter(|_| model.has_distance());
+    Ok((model, judged))
 }
 
 /// The data that a run learned from, in memory.

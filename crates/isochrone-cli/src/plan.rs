@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use isochrone::data::{Dataset, LARGEST};
 use isochrone::plan::{Distance, Doubts, Gap, Path, PathEnding};
 use isochrone::report::pictures;
-use isochrone::run::{Ends, OpenRun, Plane, Source};
+use isochrone::run::{Ends, Judged, OpenRun, Plane, Source};
 use isochrone::simulate::Referee;
 use isochrone::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -71,6 +71,8 @@ pub struct Report {
     borrowed: Vec<Borrowed>,
     /// What speaks against following it.
     doubts: Doubts,
+    /// What the last check of the run said of its learned steps, if there was one.
+    judged: Option<Judged>,
     pictures: Vec<PathBuf>,
 }
 
@@ -164,6 +166,7 @@ impl Report {
             left,
             borrowed: path.trajectories.iter().map(borrow).collect(),
             doubts: Doubts::of(&path, &source.dataset, &model.places())?,
+            judged: Judged::read(&opened.folder, model),
             path,
             pictures: Vec::new(),
         })
@@ -275,7 +278,7 @@ fn tell(report: &Report) -> Result<()> {
         say(&format!("caution   {doubt}"))?;
     }
     for line in meanings(report) {
-        say(&format!("meaning   {line}"))?;
+        say(&line)?;
     }
     for picture in &report.pictures {
         say(&format!("wrote     {}", picture.display()))?;
@@ -341,8 +344,8 @@ fn cautions(doubts: &Doubts, path: &Path) -> Vec<String> {
     cautions
 }
 
-/// What each kind of number that was printed means, and which one to read.
-fn meanings(report: &Report) -> Vec<&'static str> {
+/// What each kind of number that was printed means, and which one to read; a line each.
+fn meanings(report: &Report) -> Vec<String> {
     let (path, doubts) = (&report.path, &report.doubts);
     let mut lines = Vec::new();
     let is_whole = doubts.jumps.is_empty() && doubts.bridges.is_empty();
@@ -368,11 +371,15 @@ fn meanings(report: &Report) -> Vec<&'static str> {
     if path.states.len() > 1 {
         lines.push("steps left: the learned distance from that state to the goal");
     }
+    let meaning = |line: &str| format!("meaning   {line}");
+    let mut lines: Vec<String> = lines.into_iter().map(meaning).collect();
     if !lines.is_empty() {
-        lines.push(wording::WHO_SAYS);
+        lines.extend(wording::trust(report.judged.as_ref()));
     }
     if !doubts.far.is_empty() {
-        lines.push("spacings: 1 is as far as 99 of 100 data states are from their neighbours");
+        lines.push(meaning(
+            "spacings: 1 is as far as 99 of 100 data states are from their neighbours",
+        ));
     }
     lines
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use isochrone::data::{Field, RowStream, TableWriter, Values};
 use isochrone::model::Model;
+use isochrone::run::Judged;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
@@ -79,6 +80,8 @@ struct Report<'a> {
     pairs_per_second: f64,
     /// Pairs with an end farther from the data than one typical spacing; `None` if nobody asked.
     far: Option<u64>,
+    /// What the last check of the run said of its learned steps, if there was one and they were asked.
+    judged: Option<&'a Judged>,
     wrote: &'a Path,
 }
 
@@ -98,7 +101,7 @@ pub fn run(arguments: &Query) -> Result<()> {
         .collect();
     check_apart(&arguments.out, &read)?;
     TableWriter::is_npz(&arguments.out)?;
-    let model = open_asked(&arguments.run)?;
+    let (model, judged) = open_asked(&arguments.run)?;
     let asked = Asked::new(&model, &arguments.answers, arguments.pairwise)?;
     let since = Instant::now();
     let (pairs, far) =
@@ -109,6 +112,7 @@ pub fn run(arguments: &Query) -> Result<()> {
         seconds,
         pairs_per_second: pairs as f64 / seconds,
         far: asked.spacings.then_some(far),
+        judged: judged.as_ref().filter(|_| asked.steps),
         wrote: &arguments.out,
     };
     if arguments.json { say_json(&report) } else { tell(&report, asked.steps) }
@@ -128,8 +132,8 @@ fn tell(report: &Report<'_>, has_steps: bool) -> Result<()> {
             counted(far, "pair", "pairs")
         ))?;
     }
-    if has_steps {
-        say(&format!("meaning   {}", wording::WHO_SAYS))?;
+    if let Some(line) = wording::trust(report.judged).filter(|_| has_steps) {
+        say(&line)?;
     }
     say(&format!("wrote     {}", report.wrote.display()))
 }

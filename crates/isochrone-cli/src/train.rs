@@ -10,7 +10,7 @@ use isochrone::evaluate::{
     against_solved,
 };
 use isochrone::run::files::{CONFIG, MODEL};
-use isochrone::run::{self, Finished, RunConfig, Source};
+use isochrone::run::{self, Finished, Judged, RunConfig, Source};
 use isochrone::simulate::World;
 use isochrone::{Error, Result};
 use serde::Serialize;
@@ -498,7 +498,15 @@ fn tell(
                 if let Some(solved) = solved.filter(|_| model.has_distance()) {
                     report.against_solved = against_solved(&model, solved, seed)?;
                 }
-                report.doubt = report.judgement(config.algorithm.name()).doubt();
+                let judgement = report.judgement(config.algorithm.name());
+                // What `evaluate` kept may rest on more, such as exact steps.
+                let judged = judgement.judged(&model);
+                if let Some(judged) =
+                    judged.filter(|_| Judged::read(&report.folder, &model).is_none())
+                {
+                    judged.keep(&report.folder)?;
+                }
+                report.doubt = judgement.doubt();
             }
             Err(error) => {
                 report.error = Some(error.to_string());

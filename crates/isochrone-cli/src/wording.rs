@@ -8,7 +8,8 @@ use isochrone::data::LARGEST;
 use isochrone::evaluate::{
     AgainstElapsed, AgainstSolved, Audit, Band, LAST, Line, MOST_OFF, OverTraining, Rate, Verdict,
 };
-use isochrone::run::{self, RunConfig};
+use isochrone::model::Model;
+use isochrone::run::{self, Judged, RunConfig};
 use isochrone::simulate::World;
 use isochrone::tabular::steps;
 
@@ -20,9 +21,17 @@ const WELL: f64 = 0.2;
 /// Places more steps wide than this are told: what was solved may miss ways round in them.
 const WIDE: f64 = 2.0;
 
-/// Where a command that prints learned steps sends a reader who wants to trust them.
-pub const WHO_SAYS: &str =
-    "whether learned numbers can be read as steps, `isochrone evaluate` says";
+/// The line of a command that prints learned steps for a reader who wants to trust them; none where a
+/// check found nothing that speaks against them.
+pub fn trust(judged: Option<&Judged>) -> Option<String> {
+    match judged {
+        None => Some(
+            "meaning   whether learned numbers can be read as steps, `isochrone evaluate` says"
+                .to_owned(),
+        ),
+        Some(judged) => judged.doubt.as_ref().map(|doubt| format!("caution   {doubt}")),
+    }
+}
 
 /// A whole number with its thousands apart: 19,200.
 pub fn grouped(number: u64) -> String {
@@ -220,6 +229,14 @@ impl Judgement<'_> {
             format!("where steps matter, use `--algorithm {}`", algorithms::Config::DEFAULT)
         };
         Some(format!("do not read the learned numbers as steps: {why}; {remedy}"))
+    }
+
+    /// What commands that ask `model` later are to know; `None` where too little was compared to say
+    /// that nothing speaks against its steps.
+    pub fn judged(&self, model: &Model) -> Option<Judged> {
+        let doubt = self.doubt();
+        let settled = doubt.is_some() || self.solved.is_some() || self.exact.is_some();
+        settled.then(|| Judged::new(model, doubt))
     }
 
     fn is_default(&self) -> bool {

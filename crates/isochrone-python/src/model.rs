@@ -7,7 +7,7 @@ use isochrone::evaluate::{
     AgainstElapsed, AgainstSolved, Trajectories, against_elapsed, against_solved, audit,
 };
 use isochrone::report::pictures;
-use isochrone::run::{Fitted, OpenRun, open_model};
+use isochrone::run::{Fitted, Judged, OpenRun, open_model};
 use isochrone::{Model, onnx};
 use numpy::PyArray2;
 use pyo3::IntoPyObjectExt;
@@ -33,6 +33,8 @@ use crate::origin::Origin;
 #[pyclass(name = "Model", module = "isochrone", frozen)]
 pub struct PyModel {
     origin: Origin,
+    /// What the last check of its run said.
+    judged: Option<Judged>,
 }
 
 /// What learned steps are judged by.
@@ -53,7 +55,7 @@ struct Pairs {
 
 impl PyModel {
     pub fn fitted(fitted: Fitted) -> Self {
-        Self { origin: Origin::Fitted(Box::new(fitted)) }
+        Self { origin: Origin::Fitted(Box::new(fitted)), judged: None }
     }
 
     fn model(&self) -> &Model {
@@ -392,6 +394,13 @@ impl PyModel {
         }
     }
 
+    /// Why its numbers should not be read as steps, as the command's last check of its run said; None
+    /// if that found nothing, or nobody checked.
+    #[getter]
+    fn doubt(&self) -> Option<&str> {
+        self.judged.as_ref()?.doubt.as_deref()
+    }
+
     fn __repr__(&self) -> String {
         let shape = self.model().shape();
         let word = |yes: bool| if yes { "True" } else { "False" };
@@ -415,7 +424,8 @@ pub fn load(py: Python<'_>, path: PathBuf) -> PyResult<PyModel> {
             true => Origin::Run(Box::new(OpenRun::new(&path)?)),
             false => Origin::File(Box::new(open_model(&path)?)),
         };
-        Ok(PyModel { origin })
+        let judged = Judged::read(&path, origin.model());
+        Ok(PyModel { origin, judged })
     };
     py.detach(open).map_err(raised)
 }

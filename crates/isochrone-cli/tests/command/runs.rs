@@ -373,6 +373,49 @@ fn steps_are_judged_by_the_fewest_along_recorded_moves() {
 }
 
 #[test]
+fn commands_that_ask_a_run_repeat_what_its_check_said() {
+    const NOT_STEPS: &str = "do not read the learned numbers as steps: ";
+    const UNCHECKED: &str = "can be read as steps, `isochrone evaluate` says";
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| path(&folder.path().join(name)).to_owned();
+    let (run, pairs, table, onnx) = (at("run"), at("pairs.csv"), at("table.csv"), at("run.onnx"));
+    said(&train("train.steps=5", &run, &["--algorithm", "cmd1"]));
+    std::fs::write(&pairs, "from_0,from_1,to_0,to_1\n0.2,0.1,0.3,0.7\n").unwrap();
+    let query = |run: &str, more: &[&str]| {
+        said(&[&["query", run, &pairs, "-o", &table, "--force"], more].concat()).0
+    };
+    let caution = format!("\ncaution   {NOT_STEPS}");
+    assert!(query(&run, &[]).contains(&caution));
+    assert!(query(&at("run/model.safetensors"), &[]).contains(&caution));
+    assert!(!query(&run, &["--answers", "actions"]).contains(NOT_STEPS));
+    let (json, _) = said(&["query", &run, &pairs, "-o", &table, "--force", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(found["judged"]["doubt"].as_str().unwrap().starts_with(NOT_STEPS), "{json}");
+    let ends = ["--start", "0.2,0.1", "--goal", "0.3,0.7"];
+    assert!(said(&[&["plan", &run, "--no-pictures"], &ends[..]].concat()).0.contains(&caution));
+    assert!(said(&["export", &run, "-o", &onnx]).0.contains(&caution));
+    let (reply, warned) = said(&["act", &run, "--observation", "0.2,0.1", "--goal", "0.3,0.7"]);
+    assert!(reply.starts_with('{') && warned.contains(NOT_STEPS), "{reply} {warned}");
+    // Of a check that found nothing, of another model, or damaged.
+    let file = folder.path().join("run/judged.toml");
+    let kept = std::fs::read_to_string(&file).unwrap();
+    let (distance, _) = kept.split_once('\n').unwrap();
+    let other = kept.replacen("distance = \"", "distance = \"0", 1);
+    for (text, unchecked) in [(distance, false), (&other, true), ("distance = 1", true)] {
+        std::fs::write(&file, text).unwrap();
+        let told = query(&run, &[]);
+        assert_eq!(told.contains(UNCHECKED), unchecked, "{text}: {told}");
+        assert!(!told.contains(NOT_STEPS), "{text}: {told}");
+    }
+    // A check at the end of training keeps what `evaluate` found, which may rest on more.
+    std::fs::write(&file, distance).unwrap();
+    said(&["train", "--out", &run]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), distance);
+    said(&["evaluate", &run, "--no-pictures"]);
+    assert!(query(&run, &[]).contains(&caution));
+}
+
+#[test]
 fn a_run_that_lost_a_row_of_its_tables_is_refused() {
     let folder = TempDir::new().unwrap();
     let run = folder.path().join("run");

@@ -18,6 +18,8 @@ pub const EVENTS: &str = "tb";
 pub const TIMING: &str = "timing.csv";
 /// The distance and the policy, once the run is complete.
 pub const MODEL: &str = "model.safetensors";
+/// What the last check said of the learned steps.
+pub const JUDGED: &str = "judged.toml";
 /// The graph planner's graph, for the next plan.
 pub const GRAPH: &str = "plan.graph";
 /// In a comparison: success of the final model following the graph planner's waypoints.

@@ -10,6 +10,7 @@
 //! timing.csv         everything that depends on the clock
 //! tb/                all of it for TensorBoard, and the map of the learned distance
 //! model.safetensors  the distance and the policy, once the run is complete
+//! judged.toml        what the last check said of the learned steps
 //! plan.graph         the graph that `plan` built last
 //! ```
 //!
@@ -25,6 +26,7 @@ pub mod files;
 mod folder;
 mod front;
 mod journal;
+mod judged;
 mod open;
 mod plane;
 mod presets;
@@ -36,6 +38,7 @@ mod tables;
 pub use config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
 pub use folder::{Listed, Status, list, newest_snapshot, read_config};
 pub use front::{Fitted, Run, RunData};
+pub use judged::Judged;
 pub use open::{OpenRun, check_data, open_model};
 pub use plane::{Ends, PINWHEEL, Plane};
 pub use presets::{known_learners, preset, spelled_out, tuned};
