@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use isochrone::evaluate::{Solved, Success, Trajectories, against_elapsed, against_solved};
+use isochrone::evaluate::Success;
 use isochrone::model::Model;
 use isochrone::plan::Graph;
 use isochrone::report::pictures as draw;
@@ -14,6 +14,7 @@ use isochrone::{Error, Result, Tell};
 use crate::evaluation::Evaluation;
 use crate::examiner::{Examiner, Steering};
 use crate::flags::Nodes;
+use crate::judges::Judges;
 use crate::opened::{open_run, sampled, seed_folders};
 use crate::output::{drawn, say, say_json};
 use crate::pictures;
@@ -65,27 +66,20 @@ fn one(arguments: &Evaluate, spinner: &Spinner) -> Result<Evaluation> {
     let (source, judges) = data(&opened)?;
     let examiner = Examiner::new(&opened.config, &source)?;
     let shown = noting(|note| spinner.note(note));
-    let mut measured = measure(&opened, &examiner, &judges, arguments.control, &shown)?;
+    let mut measured = measure(&opened, &examiner, judges.as_ref(), arguments.control, &shown)?;
     if !arguments.no_pictures {
         measured.evaluation.pictures = drawn(paint(&opened, &examiner, &measured))?;
     }
     Ok(measured.evaluation)
 }
 
-/// What the distance of a run is judged by.
-struct Judges {
-    trajectories: Trajectories,
-    solved: Option<Solved>,
-}
-
-/// The data that a run learned from, and what to judge its distance by. The latter is chosen first: a
-/// sample would be split in another way.
-fn data(opened: &OpenRun) -> Result<(Source, Judges)> {
-    let (whole, config) = (opened.source()?, &opened.config);
-    let trajectories = whole.judged_on(config)?;
-    let has_distance = opened.model.has_distance();
-    let solved = if has_distance { whole.solved(config, &|_, _| None)? } else { None };
-    Ok((sampled(whole)?, Judges { trajectories, solved }))
+/// The data that a run learned from, and what to judge its distance by, if it has one. The latter is
+/// chosen first: a sample would be split in another way.
+fn data(opened: &OpenRun) -> Result<(Source, Option<Judges>)> {
+    let whole = opened.source()?;
+    let judges = || Judges::new(&whole, &opened.config, Some(&|_, _| None));
+    let judges = opened.model.has_distance().then(judges).transpose()?;
+    Ok((sampled(whole)?, judges))
 }
 
 /// An evaluation and what its pictures need besides.
@@ -112,7 +106,7 @@ fn noting(show: impl Fn(String) + Sync) -> impl Fn(usize, usize) -> Option<i32> 
 fn measure<'m>(
     opened: &'m OpenRun,
     examiner: &Examiner<'_>,
-    judges: &Judges,
+    judges: Option<&Judges>,
     control: Option<Steering>,
     tell: &Tell<'_>,
 ) -> Result<Examined<'m>> {
@@ -129,10 +123,7 @@ fn measure<'m>(
     };
     let accuracy = if model.has_distance() { examiner.accuracy(model)? } else { None };
     let against_exact = if model.has_distance() { examiner.against_exact(model)? } else { None };
-    let elapsed = || against_elapsed(model, &judges.trajectories, config.evaluation.seed);
-    let elapsed = if model.has_distance() { elapsed()? } else { None };
-    let solved = judges.solved.as_ref();
-    let solved = solved.map(|solved| against_solved(model, solved, config.evaluation.seed));
+    let (elapsed, solved) = judges.map_or(Ok((None, None)), |judges| judges.judge(model))?;
     let source = &config.data.source;
     let mut not_available = Vec::new();
     match (examiner.world(), &success) {
@@ -169,7 +160,7 @@ fn measure<'m>(
         accuracy,
         against_exact,
         against_elapsed: elapsed,
-        against_solved: solved.transpose()?.flatten(),
+        against_solved: solved,
         doubt: None,
         audit: model.has_distance().then(|| examiner.audit(model)).transpose()?,
         not_available,
@@ -239,7 +230,7 @@ fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
         counter.advance(0);
     });
     for one in &opened {
-        let measured = measure(one, &examiner, &judges, arguments.control, &tell)?;
+        let measured = measure(one, &examiner, judges.as_ref(), arguments.control, &tell)?;
         evaluations.push(measured.evaluation);
         counter.advance(1);
     }

@@ -15,6 +15,7 @@ mod explore;
 mod export;
 mod flags;
 mod generate;
+mod judges;
 mod opened;
 mod output;
 mod pictures;
@@ -27,6 +28,7 @@ mod score;
 mod seeds;
 mod signals;
 mod train;
+mod trained;
 mod training;
 mod wording;
 

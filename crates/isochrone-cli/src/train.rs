@@ -5,23 +5,18 @@ use std::path::{Path, PathBuf};
 use isochrone::algorithms::{self, Phases};
 use isochrone::collective::{Collective, JobPlace};
 use isochrone::engine::Hardware;
-use isochrone::evaluate::{
-    AgainstElapsed, AgainstSolved, OverTraining, Rate, Solved, Success, against_elapsed,
-    against_solved,
-};
 use isochrone::run::files::{CONFIG, MODEL};
-use isochrone::run::{self, Finished, Judged, RunConfig, Source};
+use isochrone::run::{self, RunConfig};
 use isochrone::simulate::World;
 use isochrone::{Error, Result};
-use serde::Serialize;
 
 use crate::flags::{hardware, seed};
 use crate::opened::seed_folders;
-use crate::output::{say, say_json};
-use crate::progress::{REPORT_EVERY, Recordings, waiting};
+use crate::progress::{REPORT_EVERY, Recordings};
 use crate::signals::Signals;
+use crate::trained;
 use crate::training::{Workshop, train_all};
-use crate::wording::{self, Judgement};
+use crate::wording;
 
 /// Learn a distance and a policy.
 ///
@@ -91,54 +86,6 @@ pub fn learners() -> String {
     )
 }
 
-/// What a training run prints at its end.
-#[derive(Serialize)]
-struct Report {
-    folder: PathBuf,
-    seed: u64,
-    success: Option<Success>,
-    /// All evaluations of the run, in a maze.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    over_training: Option<OverTraining>,
-    /// Agreement with the steps that elapsed on recorded trajectories, where a distance was learned.
-    against_elapsed: Option<AgainstElapsed>,
-    /// Agreement with the fewest steps along recorded moves, where a distance was learned.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    against_solved: Option<AgainstSolved>,
-    /// Why learned steps should not be read as steps, if something speaks against it.
-    doubt: Option<String>,
-    error: Option<String>,
-}
-
-impl Report {
-    fn judgement<'a>(&'a self, algorithm: &'a str) -> Judgement<'a> {
-        let (elapsed, solved) = (self.against_elapsed.as_ref(), self.against_solved.as_ref());
-        Judgement { elapsed, solved, exact: None, algorithm }
-    }
-
-    /// Prints it as lines; the one error of a single run is printed elsewhere.
-    fn tell(&self, is_one_of_many: bool, algorithm: &str) -> Result<()> {
-        let name = self.folder.display();
-        if let Some(error) = &self.error {
-            return if is_one_of_many {
-                say(&format!("failed    {name}: {error}"))
-            } else {
-                Ok(())
-            };
-        }
-        let reached = self.success.as_ref().map_or(String::new(), |success| {
-            let Rate { rate, tasks, .. } = success.overall;
-            format!("   reached {:.1} % of {tasks} goals", 100.0 * rate)
-        });
-        say(&format!("trained   {name}/{MODEL}{reached}"))?;
-        if let Some(over) = self.over_training.as_ref().filter(|_| self.success.is_some()) {
-            say(&format!("          {}", wording::evaluations(over)))?;
-        }
-        let lines = self.judgement(algorithm).lines();
-        lines.iter().try_for_each(|line| say(&format!("check     {line}")))
-    }
-}
-
 /// Runs the command.
 pub fn run(arguments: &Train, threads: usize) -> Result<()> {
     let (folder, jobs) = jobs(arguments)?;
@@ -182,8 +129,12 @@ pub fn run(arguments: &Train, threads: usize) -> Result<()> {
     let results = train_all(&jobs, &source, &workshop)?;
     // Every process has a part in it, and rank 0 alone is heard.
     let is_heard = collective.rank() == 0;
-    let solved = if is_heard { judge(&jobs[0].0, &source, &results, &signals)? } else { None };
-    tell(&jobs, &source, results, solved.as_ref(), arguments, &folder, is_heard)?;
+    let told = trained::tell(&jobs, &source, results, is_heard, &signals, arguments.json);
+    if let Err(Error::Interrupted(_)) = told {
+        let folder = folder.display();
+        crate::output::warn(&format!("saved in {folder}; the same command resumes from there"));
+    }
+    told?;
     // Only where all went well: who fails ends the others by leaving without a word.
     collective.leave();
     Ok(())
@@ -433,23 +384,6 @@ fn default_folder(config: &RunConfig, arguments: &Train) -> PathBuf {
     Path::new("runs").join(name)
 }
 
-/// Steps to judge those of `results` by; none if a signal asks not to wait for them.
-fn judge(
-    config: &RunConfig,
-    source: &Source,
-    results: &[Result<Finished>],
-    signals: &Signals,
-) -> Result<Option<Solved>> {
-    let mut finished = results.iter().flatten();
-    if !finished.any(|one| one.model.has_distance()) {
-        return Ok(None);
-    }
-    match waiting("check", |_| source.solved(config, &|_, _| signals.received())) {
-        Err(Error::Interrupted(_)) => Ok(None),
-        solved => solved,
-    }
-}
-
 /// The last part of a source without its extension; a pattern is named without its wildcards, or by
 /// its folder where nothing else is left.
 fn short_name(source: &str) -> String {
@@ -460,79 +394,6 @@ fn short_name(source: &str) -> String {
         (!text.is_empty()).then_some(text)
     };
     parts.iter().rev().find_map(plain).unwrap_or("data".to_owned())
-}
-
-fn tell(
-    jobs: &[(RunConfig, PathBuf)],
-    source: &Source,
-    results: Vec<Result<Finished>>,
-    solved: Option<&Solved>,
-    arguments: &Train,
-    folder: &Path,
-    keeps: bool,
-) -> Result<()> {
-    let mut reports = Vec::new();
-    let mut failure = None;
-    let judged = results.iter().any(Result::is_ok).then(|| source.judged_on(&jobs[0].0));
-    let judged = judged.transpose()?;
-    for ((config, folder), result) in jobs.iter().zip(results) {
-        let over_training = if keeps { wording::over_training(config, folder)? } else { None };
-        let (folder, seed) = (folder.clone(), config.seed);
-        let mut report = Report {
-            folder,
-            seed,
-            success: None,
-            over_training,
-            against_elapsed: None,
-            against_solved: None,
-            doubt: None,
-            error: None,
-        };
-        match result {
-            Ok(Finished { model, success }) => {
-                report.success = success;
-                let seed = config.evaluation.seed;
-                if let Some(trajectories) = judged.as_ref().filter(|_| model.has_distance()) {
-                    report.against_elapsed = against_elapsed(&model, trajectories, seed)?;
-                }
-                if let Some(solved) = solved.filter(|_| model.has_distance()) {
-                    report.against_solved = against_solved(&model, solved, seed)?;
-                }
-                let judgement = report.judgement(config.algorithm.name());
-                // What `evaluate` kept may rest on more, such as exact steps.
-                let judged = judgement.judged(&model);
-                if let Some(judged) =
-                    judged.filter(|_| Judged::read(&report.folder, &model).is_none())
-                {
-                    judged.keep(&report.folder)?;
-                }
-                report.doubt = judgement.doubt();
-            }
-            Err(error) => {
-                report.error = Some(error.to_string());
-                failure = Some(error);
-            }
-        }
-        reports.push(report);
-    }
-    if arguments.json {
-        say_json(&reports)?;
-    } else {
-        let algorithm = jobs[0].0.algorithm.name();
-        reports.iter().try_for_each(|report| report.tell(reports.len() > 1, algorithm))?;
-    }
-    match failure {
-        None => Ok(()),
-        Some(error) => {
-            if let Error::Interrupted(_) = error {
-                crate::output::warn(&format!(
-                    "saved in {}; the same command resumes from there",
-                    folder.display()
-                ));
-            }
-            Err(error)
-        }
-    }
 }
 
 #[cfg(test)]
