@@ -167,8 +167,10 @@ fn measure<'m>(
         pictures: Vec::new(),
     };
     evaluation.doubt = evaluation.judgement().doubt();
-    if let Some(judged) = evaluation.judgement().judged(model) {
-        judged.keep(&opened.folder)?;
+    if let Some(judged) = evaluation.judgement().judged(model)
+        && let Err(error) = judged.keep(&opened.folder)
+    {
+        crate::output::warn(&format!("what the check says of the steps is not kept: {error}"));
     }
     Ok(Examined { evaluation, graph })
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use isochrone::model::Model;
 use isochrone::run::files::CONFIG;
-use isochrone::run::{Judged, OpenRun, Source, open_model};
+use isochrone::run::{LastCheck, OpenRun, Source, open_model};
 use isochrone::{Error, Result};
 
 /// Opens the run in `folder`; where it is not complete, says at which step it is asked.
@@ -31,9 +31,9 @@ pub fn open_run(folder: &Path) -> Result<OpenRun> {
 ///
 /// # Errors
 /// As [`open_run`]; a file that holds no model.
-pub fn open_asked(path: &Path) -> Result<(Model, Option<Judged>)> {
+pub fn open_asked(path: &Path) -> Result<(Model, Option<LastCheck>)> {
     let model = if path.is_dir() { open_run(path)?.model } else { open_model(path)? };
-    let judged = Judged::read(path, &model).filter(|_| model.has_distance());
+    let judged = LastCheck::read(path, &model).filter(|_| model.has_distance());
     Ok((model, judged))
 }
 

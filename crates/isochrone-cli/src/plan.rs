@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use isochrone::data::{Dataset, LARGEST};
 use isochrone::plan::{Distance, Doubts, Gap, Path, PathEnding};
 use isochrone::report::pictures;
-use isochrone::run::{Ends, Judged, OpenRun, Plane, Source};
+use isochrone::run::{Ends, LastCheck, OpenRun, Plane, Source};
 use isochrone::simulate::Referee;
 use isochrone::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,7 @@ pub struct Report {
     /// What speaks against following it.
     doubts: Doubts,
     /// What the last check of the run said of its learned steps, if there was one.
-    judged: Option<Judged>,
+    judged: Option<LastCheck>,
     pictures: Vec<PathBuf>,
 }
 
@@ -166,7 +166,7 @@ impl Report {
             left,
             borrowed: path.trajectories.iter().map(borrow).collect(),
             doubts: Doubts::of(&path, &source.dataset, &model.places())?,
-            judged: Judged::read(&opened.folder, model),
+            judged: LastCheck::read(&opened.folder, model),
             path,
             pictures: Vec::new(),
         })

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use isochrone::data::{Field, RowStream, TableWriter, Values};
 use isochrone::model::Model;
-use isochrone::run::Judged;
+use isochrone::run::LastCheck;
 use isochrone::{Error, Result};
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ struct Report<'a> {
     /// Pairs with an end farther from the data than one typical spacing; `None` if nobody asked.
     far: Option<u64>,
     /// What the last check of the run said of its learned steps, if there was one and they were asked.
-    judged: Option<&'a Judged>,
+    judged: Option<&'a LastCheck>,
     wrote: &'a Path,
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use isochrone::evaluate::{AgainstElapsed, AgainstSolved, OverTraining, Rate, Success};
 use isochrone::run::files::MODEL;
-use isochrone::run::{Finished, Judged, RunConfig, Source};
+use isochrone::run::{Finished, LastCheck, RunConfig, Source};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
@@ -53,13 +53,13 @@ impl Report {
         Finished { model, success }: Finished,
         judges: Option<&Judges>,
         algorithm: &str,
-    ) -> Result<Option<Judged>> {
+    ) -> Result<Option<LastCheck>> {
         self.success = success;
         let Some(judges) = judges.filter(|_| model.has_distance()) else { return Ok(None) };
         (self.against_elapsed, self.against_solved) = judges.judge(&model)?;
         let judgement = self.judgement(algorithm);
         // What `evaluate` kept may rest on more, such as exact steps.
-        let is_new = Judged::read(&self.folder, &model).is_none();
+        let is_new = LastCheck::read(&self.folder, &model).is_none();
         let judged = judgement.judged(&model).filter(|_| is_new);
         self.doubt = judgement.doubt();
         Ok(judged)

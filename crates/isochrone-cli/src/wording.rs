@@ -9,7 +9,7 @@ use isochrone::evaluate::{
     AgainstElapsed, AgainstSolved, Audit, Band, LAST, Line, MOST_OFF, OverTraining, Rate, Verdict,
 };
 use isochrone::model::Model;
-use isochrone::run::{self, Judged, RunConfig};
+use isochrone::run::{self, LastCheck, RunConfig};
 use isochrone::simulate::World;
 use isochrone::tabular::steps;
 
@@ -23,7 +23,7 @@ const WIDE: f64 = 2.0;
 
 /// The line of a command that prints learned steps for a reader who wants to trust them; none where a
 /// check found nothing that speaks against them.
-pub fn trust(judged: Option<&Judged>) -> Option<String> {
+pub fn trust(judged: Option<&LastCheck>) -> Option<String> {
     match judged {
         None => Some(
             "meaning   whether learned numbers can be read as steps, `isochrone evaluate` says"
@@ -233,10 +233,10 @@ impl Judgement<'_> {
 
     /// What commands that ask `model` later are to know; `None` where too little was compared to say
     /// that nothing speaks against its steps.
-    pub fn judged(&self, model: &Model) -> Option<Judged> {
+    pub fn judged(&self, model: &Model) -> Option<LastCheck> {
         let doubt = self.doubt();
         let settled = doubt.is_some() || self.solved.is_some() || self.exact.is_some();
-        settled.then(|| Judged::new(model, doubt))
+        settled.then(|| LastCheck::new(model, doubt))
     }
 
     fn is_default(&self) -> bool {

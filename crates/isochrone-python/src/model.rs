@@ -7,7 +7,7 @@ use isochrone::evaluate::{
     AgainstElapsed, AgainstSolved, Trajectories, against_elapsed, against_solved, audit,
 };
 use isochrone::report::pictures;
-use isochrone::run::{Fitted, Judged, OpenRun, open_model};
+use isochrone::run::{Fitted, LastCheck, OpenRun, open_model};
 use isochrone::{Model, onnx};
 use numpy::PyArray2;
 use pyo3::IntoPyObjectExt;
@@ -34,7 +34,7 @@ use crate::origin::Origin;
 pub struct PyModel {
     origin: Origin,
     /// What the last check of its run said.
-    judged: Option<Judged>,
+    judged: Option<LastCheck>,
 }
 
 /// What learned steps are judged by.
@@ -424,7 +424,7 @@ pub fn load(py: Python<'_>, path: PathBuf) -> PyResult<PyModel> {
             true => Origin::Run(Box::new(OpenRun::new(&path)?)),
             false => Origin::File(Box::new(open_model(&path)?)),
         };
-        let judged = Judged::read(&path, origin.model());
+        let judged = LastCheck::read(&path, origin.model());
         Ok(PyModel { origin, judged })
     };
     py.detach(open).map_err(raised)

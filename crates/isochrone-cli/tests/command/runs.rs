@@ -413,6 +413,12 @@ fn commands_that_ask_a_run_repeat_what_its_check_said() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), distance);
     said(&["evaluate", &run, "--no-pictures"]);
     assert!(query(&run, &[]).contains(&caution));
+    // Whoever may only read the run can evaluate it all the same.
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let (told, warned) = said(&["evaluate", &run, "--no-pictures"]);
+    assert!(told.contains(NOT_STEPS) && warned.contains("is not kept"), "{told} {warned}");
+    assert!(query(&run, &[]).contains(UNCHECKED));
 }
 
 #[test]

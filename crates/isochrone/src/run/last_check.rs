@@ -12,14 +12,14 @@ use crate::model::Model;
 
 /// What a check said of a model's learned steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Judged {
+pub struct LastCheck {
     /// The fingerprint of the distance that was checked.
     distance: String,
     /// Why learned steps should not be read as steps; `None` if nothing speaks against it.
     pub doubt: Option<String>,
 }
 
-impl Judged {
+impl LastCheck {
     /// What speaks against the steps of `model`, if anything does.
     pub fn new(model: &Model, doubt: Option<String>) -> Self {
         Self { distance: model.distance_fingerprint(), doubt }
