@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::flags::seed;
 use crate::opened::{data_of, open_run, sampled};
 use crate::output::{say, say_json};
-use crate::progress::waiting;
+use crate::progress::{Spinner, waiting};
 use crate::wording;
 
 /// Check the triangle inequality of a learned distance on data states
@@ -53,12 +53,12 @@ struct Report {
 
 /// Runs the command.
 pub fn run(arguments: &Audit) -> Result<()> {
-    let report = waiting("audit", |_| examine(arguments))?;
+    let report = waiting("audit", |spinner| examine(arguments, spinner))?;
     if arguments.json { say_json(&report) } else { tell(&report) }
 }
 
-fn examine(arguments: &Audit) -> Result<Report> {
-    let (model, data, source) = open(arguments)?;
+fn examine(arguments: &Audit, spinner: &Spinner) -> Result<Report> {
+    let (model, data, source) = open(arguments, spinner)?;
     let (found, expected) = (source.dataset.state_size(), model.shape().state_size);
     if found != expected {
         return Err(Error::input(format!(
@@ -95,7 +95,7 @@ fn foreign(model: &Model, data: &str, states: &[f32]) -> Result<Option<String>> 
 }
 
 /// The model, the name of the data, and the data.
-fn open(arguments: &Audit) -> Result<(Model, String, Source)> {
+fn open(arguments: &Audit, spinner: &Spinner) -> Result<(Model, String, Source)> {
     let subject = &arguments.subject;
     if let Some(name) = &arguments.data {
         let data = DataConfig { source: name.clone(), ..DataConfig::default() };
@@ -110,7 +110,7 @@ fn open(arguments: &Audit) -> Result<(Model, String, Source)> {
             .hint("name data with `--data FILE.npz`, or the run's folder instead of the model"));
     }
     let opened = open_run(subject)?;
-    let source = data_of(&opened)?;
+    let source = sampled(data_of(&opened, &|note| spinner.note(note))?)?;
     Ok((opened.model, opened.config.data.source, source))
 }
 

@@ -15,7 +15,7 @@ use crate::evaluation::Evaluation;
 use crate::examiner::{Examiner, Steering};
 use crate::flags::Nodes;
 use crate::judges::Judges;
-use crate::opened::{open_run, sampled, seed_folders};
+use crate::opened::{data_of, open_run, sampled, seed_folders};
 use crate::output::{drawn, say, say_json};
 use crate::pictures;
 use crate::progress::{Counter, EpisodeCount, Spinner, waiting};
@@ -63,7 +63,7 @@ fn one(arguments: &Evaluate, spinner: &Spinner) -> Result<Evaluation> {
         // Complains before the long work where nobody can steer.
         opened.model.need_policy().map_err(|error| error.in_file(&opened.folder))?;
     }
-    let (source, judges) = data(&opened)?;
+    let (source, judges) = data(&opened, &|note| spinner.note(note))?;
     let examiner = Examiner::new(&opened.config, &source)?;
     let shown = noting(|note| spinner.note(note));
     let mut measured = measure(&opened, &examiner, judges.as_ref(), arguments.control, &shown)?;
@@ -75,8 +75,8 @@ fn one(arguments: &Evaluate, spinner: &Spinner) -> Result<Evaluation> {
 
 /// The data that a run learned from, and what to judge its distance by, if it has one. The latter is
 /// chosen first: a sample would be split in another way.
-fn data(opened: &OpenRun) -> Result<(Source, Option<Judges>)> {
-    let whole = opened.source()?;
+fn data(opened: &OpenRun, note: &(dyn Fn(String) + Sync)) -> Result<(Source, Option<Judges>)> {
+    let whole = data_of(opened, note)?;
     let judges = || Judges::new(&whole, &opened.config, Some(&|_, _| None));
     let judges = opened.model.has_distance().then(judges).transpose()?;
     Ok((sampled(whole)?, judges))
@@ -224,13 +224,14 @@ fn several(arguments: &Evaluate, folders: &[PathBuf]) -> Result<()> {
     let counter = Counter::new("evaluate", folders.len() as u64, "seeds");
     let mut opened = complete_seeds(folders)?;
     opened.iter_mut().for_each(|one| arguments.nodes.apply(&mut one.config));
-    let (source, judges) = data(&opened[0])?;
-    let examiner = Examiner::new(&opened[0].config, &source)?;
-    let mut evaluations = Vec::new();
-    let tell = noting(|note| {
+    let note = |note| {
         counter.note(note);
         counter.advance(0);
-    });
+    };
+    let (source, judges) = data(&opened[0], &note)?;
+    let examiner = Examiner::new(&opened[0].config, &source)?;
+    let mut evaluations = Vec::new();
+    let tell = noting(note);
     for one in &opened {
         let measured = measure(one, &examiner, judges.as_ref(), arguments.control, &tell)?;
         evaluations.push(measured.evaluation);

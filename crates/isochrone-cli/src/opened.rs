@@ -7,6 +7,8 @@ use isochrone::run::files::CONFIG;
 use isochrone::run::{LastCheck, OpenRun, Source, open_model};
 use isochrone::{Error, Result};
 
+use crate::progress::recording;
+
 /// Opens the run in `folder`; where it is not complete, says at which step it is asked.
 ///
 /// # Errors
@@ -37,12 +39,14 @@ pub fn open_asked(path: &Path) -> Result<(Model, Option<LastCheck>)> {
     Ok((model, judged))
 }
 
-/// The data that a run learned from, in memory.
+/// The data that a run learned from; `note` is told how far their recording is.
 ///
 /// # Errors
 /// They cannot be read, or are no longer those the run began with.
-pub fn data_of(opened: &OpenRun) -> Result<Source> {
-    sampled(opened.source()?)
+pub fn data_of(opened: &OpenRun, note: &(dyn Fn(String) + Sync)) -> Result<Source> {
+    let source = opened.source_told(&|world, done, of| note(recording(world, done, of)))?;
+    note(String::new());
+    Ok(source)
 }
 
 /// Data to ask about, in memory: a sample where they do not fit, which is said.

@@ -11,9 +11,9 @@ use isochrone::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::flags::Nodes;
-use crate::opened::{data_of, open_run};
+use crate::opened::{data_of, open_run, sampled};
 use crate::output::{drawn, say, say_json};
-use crate::progress::waiting;
+use crate::progress::{Spinner, waiting};
 use crate::{examiner, wording};
 
 /// Learned and recorded steps disagree beyond this factor and this many steps.
@@ -110,18 +110,18 @@ struct Borrowed {
 
 /// Runs the command.
 pub fn run(arguments: &Plan) -> Result<()> {
-    let report = waiting("plan", |_| plan(arguments))?;
+    let report = waiting("plan", |spinner| plan(arguments, spinner))?;
     if arguments.json { say_json(&report) } else { tell(&report) }
 }
 
-fn plan(arguments: &Plan) -> Result<Report> {
+fn plan(arguments: &Plan, spinner: &Spinner) -> Result<Report> {
     let mut opened = open_run(&arguments.run)?;
     arguments.nodes.apply(&mut opened.config);
     let model = &opened.model;
     let size = model.shape().state_size;
     let start = coordinates("start", &arguments.start, size)?;
     let goal = coordinates("goal", &arguments.goal, size)?;
-    let source = data_of(&opened)?;
+    let source = sampled(data_of(&opened, &|note| spinner.note(note))?)?;
     let ends = [completed(start, &source.dataset)?, completed(goal, &source.dataset)?];
     let graph = opened.graph(&source.dataset)?;
     let (start, goal) = (&ends[0].0, &ends[1].0);

@@ -22,6 +22,14 @@ pub fn solving(solved: usize, goals: usize) -> String {
     format!("solving distances to goals {solved}/{goals}")
 }
 
+/// How far the recording of a world is.
+pub fn recording(world: &str, episodes: u32, of: u32) -> String {
+    match episodes {
+        0 => format!("waiting for another process to record {world}"),
+        _ => format!("recording {world}: episodes {episodes}/{of}"),
+    }
+}
+
 /// How far an evaluation is.
 #[derive(Default)]
 pub struct EpisodeCount {
@@ -236,7 +244,7 @@ struct Now {
 }
 
 impl Recordings {
-    /// So many of all episodes of a world are recorded.
+    /// So many of all episodes of a world are recorded; none while another process records them.
     pub fn recorded(&self, world: &str, episodes: u32, of: u32) {
         let Ok(mut now) = self.now.lock() else { return };
         let at = Instant::now();
@@ -249,7 +257,13 @@ impl Recordings {
             *now = None;
         } else if at.duration_since(current.began) > WORTH_SHOWING {
             let shown = || Counter::new(&format!("record  {world}"), of.into(), "episodes");
-            current.shown.get_or_insert_with(shown).reach(episodes.into());
+            let counter = current.shown.get_or_insert_with(shown);
+            counter.note(if episodes == 0 {
+                "waiting for another process".to_owned()
+            } else {
+                String::new()
+            });
+            counter.reach(episodes.into());
         }
     }
 }
@@ -270,6 +284,12 @@ mod tests {
         counter.reach(80);
         counter.note("two seeds".into());
         assert_eq!(counter.line(minute, 75), "score  80/100 rows  4 minutes left  two seeds");
+    }
+
+    #[test]
+    fn a_recording_has_its_episodes_or_who_makes_it() {
+        assert_eq!(recording("roads", 3, 5), "recording roads: episodes 3/5");
+        assert_eq!(recording("roads", 0, 5), "waiting for another process to record roads");
     }
 
     #[test]

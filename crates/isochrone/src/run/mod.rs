@@ -31,6 +31,7 @@ mod open;
 mod plane;
 mod presets;
 mod provenance;
+mod recording;
 mod session;
 mod source;
 mod tables;

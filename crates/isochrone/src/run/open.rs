@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::config::{DataConfig, RunConfig};
 use super::files::{GRAPH, MODEL};
 use super::folder::{newest_snapshot, read_config, read_model};
-use super::source::{Source, check_source, fingerprint, open_source};
+use super::source::{Recorded, Source, UNHEARD, check_source, fingerprint, open_told};
 use crate::data::Dataset;
 use crate::engine::Threads;
 use crate::error::{Error, Result};
@@ -40,7 +40,7 @@ impl OpenRun {
             return Ok(Self { folder, config, model, step });
         }
         let snapshot = newest_snapshot(&folder)?;
-        let source = recorded(&folder, &config)?;
+        let source = recorded(&folder, &config, UNHEARD)?;
         let (data, discount) = (source.prepared(&config)?, source.discount(&config));
         let (settings, threads) = (&config.train, Threads::default());
         let mut trainer =
@@ -75,7 +75,15 @@ impl OpenRun {
     /// # Errors
     /// They cannot be read, or are no longer those the run began with.
     pub fn source(&self) -> Result<Source> {
-        recorded(&self.folder, &self.config)
+        self.source_told(UNHEARD)
+    }
+
+    /// As [`source`](Self::source); `told` is told how far the recording of a world is.
+    ///
+    /// # Errors
+    /// As [`source`](Self::source).
+    pub fn source_told(&self, told: Recorded<'_>) -> Result<Source> {
+        recorded(&self.folder, &self.config, told)
     }
 }
 
@@ -98,9 +106,9 @@ pub fn check_data(folder: &Path, config: &RunConfig) -> Result<()> {
 }
 
 /// The data of the run in `folder`, which must be those it began with.
-fn recorded(folder: &Path, config: &RunConfig) -> Result<Source> {
+fn recorded(folder: &Path, config: &RunConfig, told: Recorded<'_>) -> Result<Source> {
     check_data(folder, config)?;
-    let source = open_source(&config.data)?;
+    let source = open_told(&config.data, told)?;
     // A run whose checkpoints were removed to save space can no longer tell.
     if let Ok(snapshot) = newest_snapshot(folder)
         && let Some(known) = snapshot.facts.get("data")

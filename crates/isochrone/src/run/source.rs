@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
+use super::recording::Wanted;
 use crate::collective::Collective;
 use crate::data::{self, Choices, Dataset, Jumps, Loaded, Memory, Normalization};
 use crate::error::{Error, Result, Tell};
@@ -193,7 +193,8 @@ pub struct RecordedWorld {
     pub family_names: Vec<String>,
 }
 
-/// Is told how many of all episodes of a world are recorded: the world's name and both numbers.
+/// Is told how many of all episodes of a world are recorded: the world's name and both numbers. None
+/// are while another process records them.
 pub type Recorded<'a> = &'a (dyn Fn(&str, u32, u32) + Sync);
 
 /// Whoever is told and says nothing.
@@ -254,15 +255,16 @@ fn open_among(
     recorded: Recorded<'_>,
 ) -> Result<Source> {
     if let Ok(world) = config.source.parse::<World>() {
-        let environment = world.open();
-        let count = config.episodes.unwrap_or_else(|| environment.episodes());
-        check_memory(&*environment, count)?;
-        let done = AtomicU32::new(0);
-        let told = || recorded(world.name(), done.fetch_add(1, Ordering::Relaxed) + 1, count);
-        let Recording { dataset, families, family_names } =
-            environment.record(config.seed, 0..count, &told)?.recording;
-        let world = Some(RecordedWorld { world, environment, families, family_names });
-        return Ok(Source { world, ..Source::new(dataset) });
+        let opened = world.open();
+        let count = config.episodes.unwrap_or_else(|| opened.episodes());
+        check_memory(&*opened, count)?;
+        let told = |episodes| recorded(world.name(), episodes, count);
+        let (environment, name, seed) = (&*opened, world.name(), config.seed);
+        let (recording, note) = Wanted { environment, name, seed, count, told: &told }.get()?;
+        let Recording { dataset, families, family_names } = recording;
+        let world = RecordedWorld { world, environment: opened, families, family_names };
+        let notes = note.into_iter().collect();
+        return Ok(Source { world: Some(world), notes, ..Source::new(dataset) });
     }
     if config.source == DataConfig::GIVEN {
         return Err(Error::input("the data were given by a program, not by a file or a world")

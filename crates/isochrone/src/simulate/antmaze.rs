@@ -321,6 +321,11 @@ impl Environment for AntMaze {
         self.course.rows()
     }
 
+    /// A million steps take minutes.
+    fn records_slowly(&self) -> bool {
+        true
+    }
+
     /// Records episodes of the ant's expert as the benchmarks recorded theirs; see
     /// [`super::course::Kind`]. Beside what is seen a file holds `qpos` and `qvel`. An episode in
     /// which the ant comes to lie on its back, where it would stay, is drawn again.

@@ -59,6 +59,11 @@ pub trait Environment: Send + Sync {
         1
     }
 
+    /// Whether recording takes minutes, so that what was recorded is kept for the next command.
+    fn records_slowly(&self) -> bool {
+        false
+    }
+
     /// Records `episodes`, each a function of the seed and its number; calls `told` after each.
     ///
     /// # Errors
