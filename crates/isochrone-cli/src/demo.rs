@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use isochrone::checkpoint::write_whole;
 use isochrone::engine::{Hardware, Threads};
-use isochrone::evaluate::{Accuracy, Audit, FAR, Line, MOST_OFF, Success};
+use isochrone::evaluate::{Accuracy, Audit, FAR, Judgement, Line, MOST_OFF, Success};
 use isochrone::model::Model;
 use isochrone::report::{Panel, pictures as draw};
 use isochrone::run::files::{METRICS, MODEL};
-use isochrone::run::{self, PINWHEEL, Plane, RunConfig, Source};
+use isochrone::run::{self, LastCheck, PINWHEEL, Plane, RunConfig, Source};
 use isochrone::simulate::{World, pinwheel};
 use isochrone::{Error, Result, Tell, ledger};
 use serde::Serialize;
@@ -20,7 +20,7 @@ use crate::output::{say, say_json};
 use crate::progress::{REPORT_EVERY, waiting};
 use crate::signals::Signals;
 use crate::training::{Workshop, train_all};
-use crate::wording::{self, Judgement};
+use crate::wording;
 
 /// The learner to use, and the paper's without our repairs. The first takes longest and so begins first.
 const LEARNERS: [&str; 3] = ["atlas", "cmd2-paper", "cmd1-paper"];
@@ -190,7 +190,7 @@ impl Checked {
         let exact = self.relative_error();
         let algorithm = config.algorithm.name();
         let judgement = Judgement { elapsed: None, solved: None, exact, algorithm };
-        judgement.judged(model).map_or(Ok(()), |judged| judged.keep(folder))
+        LastCheck::new(model, &judgement).map_or(Ok(()), |check| check.keep(folder))
     }
 
     /// How far off the learned steps are, above a map.

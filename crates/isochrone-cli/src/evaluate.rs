@@ -8,13 +8,12 @@ use isochrone::evaluate::Success;
 use isochrone::model::Model;
 use isochrone::plan::Graph;
 use isochrone::report::pictures as draw;
-use isochrone::run::{OpenRun, Plane, Source};
+use isochrone::run::{Judges, LastCheck, OpenRun, Plane, Source};
 use isochrone::{Error, Result, Tell};
 
 use crate::evaluation::Evaluation;
 use crate::examiner::{Examiner, Steering};
 use crate::flags::Nodes;
-use crate::judges::Judges;
 use crate::opened::{data_of, open_run, sampled, seed_folders};
 use crate::output::{drawn, say, say_json};
 use crate::pictures;
@@ -167,8 +166,8 @@ fn measure<'m>(
         pictures: Vec::new(),
     };
     evaluation.doubt = evaluation.judgement().doubt();
-    if let Some(judged) = evaluation.judgement().judged(model)
-        && let Err(error) = judged.keep(&opened.folder)
+    if let Some(check) = LastCheck::new(model, &evaluation.judgement())
+        && let Err(error) = check.keep(&opened.folder)
     {
         crate::output::warn(&format!("what the check says of the steps is not kept: {error}"));
     }
@@ -318,7 +317,8 @@ fn tell(evaluation: &Evaluation) -> Result<()> {
         say(&format!("check     {}", wording::against(against)))?;
         say(&format!("check     {}", wording::fewest(against)))?;
     }
-    evaluation.judgement().lines().iter().try_for_each(|line| say(&format!("check     {line}")))?;
+    let lines = wording::judgement(&evaluation.judgement());
+    lines.iter().try_for_each(|line| say(&format!("check     {line}")))?;
     for missing in &evaluation.not_available {
         say(&format!("missing   {missing}"))?;
     }

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use isochrone::evaluate::{AgainstElapsed, AgainstSolved, Audit, OverTraining, Success};
+use isochrone::evaluate::{AgainstElapsed, AgainstSolved, Audit, Judgement, OverTraining, Success};
 use serde::Serialize;
 
 use crate::examiner::{Against, Measured, Steering};
-use crate::wording::Judgement;
 
 /// What is measured of one run; printed as lines or as JSON.
 #[derive(Debug, Serialize)]

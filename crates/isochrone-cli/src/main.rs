@@ -15,7 +15,6 @@ mod explore;
 mod export;
 mod flags;
 mod generate;
-mod judges;
 mod opened;
 mod output;
 mod pictures;

@@ -8,19 +8,17 @@ use std::time::Instant;
 use isochrone::data::{
     Choices, Dataset, Field, LARGEST, Loaded, Memory, TableWriter, Values, load,
 };
-use isochrone::evaluate::{
-    AgainstElapsed, AgainstSolved, Trajectories, against_elapsed, against_remaining, against_solved,
-};
+use isochrone::evaluate::{AgainstElapsed, AgainstSolved, Judgement, Trajectories};
 use isochrone::model::Model;
 use isochrone::report::{Remaining, TrajectoryCourse, pictures};
-use isochrone::run::OpenRun;
+use isochrone::run::{Judges, OpenRun};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
 use crate::opened::open_run;
 use crate::output::{check_apart, check_target, say, say_json};
 use crate::progress::Counter;
-use crate::wording::{self, Judgement, counted, grouped};
+use crate::wording::{self, counted, grouped};
 
 /// Score every frame of recorded trajectories by the steps that remain to a goal
 ///
@@ -327,8 +325,7 @@ fn judged(
     dataset: &Dataset,
     goal: &Goal,
 ) -> Result<(Option<AgainstElapsed>, Option<AgainstSolved>)> {
-    let (config, model) = (&opened.config, &opened.model);
-    let seed = config.evaluation.seed;
+    let config = &opened.config;
     // Where the run's own data are gone, nobody knows what it learned from.
     let source = opened.source().ok();
     let unseen = source.as_ref().map(|source| unseen(dataset, &source.learned_from(config)?));
@@ -341,11 +338,9 @@ fn judged(
         },
         places: config.places().to_vec(),
     };
-    let judge = if *goal == Goal::Last { against_remaining } else { against_elapsed };
-    let elapsed = judge(model, &trajectories, seed)?;
-    let solved = source.map(|source| source.solved(config, &|_, _| None)).transpose()?.flatten();
-    let solved = solved.map(|solved| against_solved(model, &solved, seed)).transpose()?;
-    Ok((elapsed, solved.flatten()))
+    let judges = Judges::on(trajectories, source.as_ref(), config, Some(&|_, _| None))?;
+    let judges = if *goal == Goal::Last { judges.of_remaining() } else { judges };
+    judges.judge(&opened.model)
 }
 
 /// The trajectories of `dataset` that are not among the `learned`, a sample where they stay in a file;

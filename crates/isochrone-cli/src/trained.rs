@@ -2,17 +2,16 @@
 
 use std::path::PathBuf;
 
-use isochrone::evaluate::{AgainstElapsed, AgainstSolved, OverTraining, Rate, Success};
+use isochrone::evaluate::{AgainstElapsed, AgainstSolved, Judgement, OverTraining, Rate, Success};
 use isochrone::run::files::MODEL;
-use isochrone::run::{Finished, LastCheck, RunConfig, Source};
+use isochrone::run::{Finished, Judges, LastCheck, RunConfig, Source};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
-use crate::judges::Judges;
 use crate::output::{say, say_json};
 use crate::progress::waiting;
 use crate::signals::Signals;
-use crate::wording::{self, Judgement};
+use crate::wording;
 
 /// What a training run prints at its end.
 #[derive(Serialize)]
@@ -60,7 +59,7 @@ impl Report {
         let judgement = self.judgement(algorithm);
         // What `evaluate` kept may rest on more, such as exact steps.
         let is_new = LastCheck::read(&self.folder, &model).is_none();
-        let judged = judgement.judged(&model).filter(|_| is_new);
+        let judged = LastCheck::new(&model, &judgement).filter(|_| is_new);
         self.doubt = judgement.doubt();
         Ok(judged)
     }
@@ -88,7 +87,7 @@ impl Report {
         if let Some(over) = self.over_training.as_ref().filter(|_| self.success.is_some()) {
             say(&format!("          {}", wording::evaluations(over)))?;
         }
-        let lines = self.judgement(algorithm).lines();
+        let lines = wording::judgement(&self.judgement(algorithm));
         lines.iter().try_for_each(|line| say(&format!("check     {line}")))
     }
 }

@@ -3,20 +3,15 @@
 use std::path::Path;
 
 use isochrone::Result;
-use isochrone::algorithms;
 use isochrone::data::LARGEST;
 use isochrone::evaluate::{
-    AgainstElapsed, AgainstSolved, Audit, Band, LAST, Line, MOST_OFF, OverTraining, Rate, Verdict,
+    AgainstElapsed, AgainstSolved, Audit, Band, Judgement, LAST, Line, OverTraining, Rate,
 };
-use isochrone::model::Model;
 use isochrone::run::{self, LastCheck, RunConfig};
 use isochrone::simulate::World;
 use isochrone::tabular::steps;
 
 use crate::examiner::{Against, Measured};
-
-/// The median relative error up to which learned steps agree well with those that were solved.
-const WELL: f64 = 0.2;
 
 /// Places more steps wide than this are told: what was solved may miss ways round in them.
 const WIDE: f64 = 2.0;
@@ -148,100 +143,21 @@ pub fn recorded(found: &AgainstElapsed) -> String {
     }
 }
 
-/// What learned steps are judged by.
-#[derive(Clone, Copy)]
-pub struct Judgement<'a> {
-    /// Steps that elapsed.
-    pub elapsed: Option<&'a AgainstElapsed>,
-    /// The fewest steps along recorded moves.
-    pub solved: Option<&'a AgainstSolved>,
-    /// The median relative error against exact steps.
-    pub exact: Option<f64>,
-    /// The learner.
-    pub algorithm: &'a str,
-}
-
-impl Judgement<'_> {
-    /// How learned steps relate to elapsed and to solved ones, a line each; the last says where they
-    /// should not be read as steps.
-    pub fn lines(&self) -> Vec<String> {
-        let elapsed = self.elapsed.map(|found| [elapsed_share(found), medians(found)]);
-        let mut lines: Vec<String> = elapsed.into_iter().flatten().collect();
-        let doubt = self.doubt();
-        if let Some(found) = self.solved {
-            lines.push(solved(found));
-            // Its remedies are for the default learner; others are first told to switch.
-            if doubt.is_none() || self.is_default() {
-                lines.extend(ways_back(found));
-            }
+/// How learned steps relate to elapsed and to solved ones, a line each; the last says where they should
+/// not be read as steps.
+pub fn judgement(judgement: &Judgement<'_>) -> Vec<String> {
+    let elapsed = judgement.elapsed.map(|found| [elapsed_share(found), medians(found)]);
+    let mut lines: Vec<String> = elapsed.into_iter().flatten().collect();
+    let doubt = judgement.doubt();
+    if let Some(found) = judgement.solved {
+        lines.push(solved(found));
+        // Its remedies are for the default learner; others are first told to switch.
+        if doubt.is_none() || judgement.is_of_default() {
+            lines.extend(ways_back(found));
         }
-        lines.extend(doubt);
-        lines
     }
-
-    /// Why learned steps should not be read as steps; `None` if nothing speaks against it.
-    pub fn doubt(&self) -> Option<String> {
-        let far = |from: &str| {
-            format!("their median error is above {:.0} % against {from}", 100.0 * MOST_OFF)
-        };
-        let solved = self.solved.map(|found| found.median_relative_error);
-        let off = match (self.exact, solved) {
-            (Some(error), _) if error > MOST_OFF => Some(far("exact steps")),
-            (_, Some(error)) if error > MOST_OFF => {
-                Some(far("the fewest steps along recorded moves"))
-            }
-            _ => None,
-        };
-        let why = match self.elapsed.map(|found| found.reading) {
-            // What was solved is no second opinion on luck: it comes from the same moves.
-            Some(Verdict::FarAbove) if off.is_none() && solved.is_some_and(|it| it <= WELL) => {
-                return Some(
-                    "read the learned numbers with care: most pairs of some length read far above the \
-                     steps that elapsed, though they agree with the fewest steps along recorded moves; \
-                     either those goals were reached by luck, or nearby places are not told apart \
-                     (docs/choosing.md, Steps that can be read as steps)"
-                        .to_owned(),
-                );
-            }
-            Some(Verdict::FarAbove) => {
-                "most pairs of some length read far above the steps that elapsed".to_owned()
-            }
-            Some(Verdict::FarBelow) => {
-                "most pairs of some length read far fewer steps than even the \
-                                        fastest recorded moves take"
-                    .to_owned()
-            }
-            Some(Verdict::Unordered) => {
-                "the distance hardly rises with the steps that elapsed".to_owned()
-            }
-            Some(Verdict::TooFew) if self.exact.is_none() && solved.is_none() => {
-                return Some(
-                    "too few recorded pairs to tell whether the learned numbers can be read as steps: no \
-                     range of elapsed steps has 20"
-                        .to_owned(),
-                );
-            }
-            Some(Verdict::Steps | Verdict::TooFew) | None => off?,
-        };
-        let remedy = if self.is_default() {
-            "train longer (`--more`) or on more data".to_owned()
-        } else {
-            format!("where steps matter, use `--algorithm {}`", algorithms::Config::DEFAULT)
-        };
-        Some(format!("do not read the learned numbers as steps: {why}; {remedy}"))
-    }
-
-    /// What commands that ask `model` later are to know; `None` where too little was compared to say
-    /// that nothing speaks against its steps.
-    pub fn judged(&self, model: &Model) -> Option<LastCheck> {
-        let doubt = self.doubt();
-        let settled = doubt.is_some() || self.solved.is_some() || self.exact.is_some();
-        settled.then(|| LastCheck::new(model, doubt))
-    }
-
-    fn is_default(&self) -> bool {
-        self.algorithm == algorithms::Config::DEFAULT
-    }
+    lines.extend(doubt);
+    lines
 }
 
 fn medians(found: &AgainstElapsed) -> String {
@@ -373,7 +289,7 @@ pub fn state(state: &[f32]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use isochrone::evaluate::WaysBack;
+    use isochrone::evaluate::{Verdict, WaysBack};
 
     use super::*;
 
@@ -414,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sentence_says_when_a_number_is_not_to_be_read_as_steps() {
+    fn a_judgement_has_a_line_for_each_of_what_steps_are_judged_by() {
         let mut found = AgainstElapsed {
             held_out: Some(true),
             trajectories: 40,
@@ -433,19 +349,16 @@ mod tests {
             reading: Verdict::FarAbove,
             points: Vec::new(),
         };
-        fn judgement(found: &AgainstElapsed) -> Judgement<'_> {
+        fn judged(found: &AgainstElapsed) -> Judgement<'_> {
             Judgement { elapsed: Some(found), solved: None, exact: None, algorithm: "cmd1" }
         }
-        let lines = judgement(&found).lines();
+        let lines = judgement(&judged(&found));
         assert!(lines[0].starts_with("elapsed steps on 40 held-out trajectories"), "{lines:?}");
         assert!(lines[0].contains("on 25 % of 1,500 pairs and fall by 1.84"), "{lines:?}");
         assert_eq!(lines[1], "elapsed → learned steps, in the median: 3 → 168");
-        assert!(lines[2].starts_with("do not read the learned numbers as steps: "), "{lines:?}");
-        assert!(lines[2].ends_with("where steps matter, use `--algorithm atlas`"), "{lines:?}");
-        let own = Judgement { algorithm: "atlas", ..judgement(&found) }.lines().remove(2);
-        assert!(own.ends_with("train longer (`--more`) or on more data"), "{own}");
+        assert_eq!(lines.last(), judged(&found).doubt().as_ref());
         (found.reading, found.held_out) = (Verdict::Steps, Some(false));
-        let lines = judgement(&found).lines();
+        let lines = judgement(&judged(&found));
         assert_eq!(lines.len(), 2);
         assert!(lines[0].contains("40 training trajectories, as none were held out"), "{lines:?}");
         let wide = AgainstSolved {
@@ -454,12 +367,11 @@ mod tests {
             median_relative_error: 0.1,
             ways_back: None,
         };
-        let told = Judgement { solved: Some(&wide), ..judgement(&found) }.lines().remove(2);
+        let told = judgement(&Judgement { solved: Some(&wide), ..judged(&found) }).remove(2);
         assert!(
             told.contains("joined across trajectories in places 11 steps wide: median"),
             "{told}"
         );
-        // Nothing that elapsed speaks against it; ways that no trajectory makes do.
         let back = WaysBack { share: 0.24, solved: 78.0, learned: 1.0, are_lost: true };
         let solved = |error| AgainstSolved {
             pairs: 3_900,
@@ -468,28 +380,13 @@ mod tests {
             ways_back: Some(back.clone()),
         };
         let (off, right) = (solved(2.19), solved(0.1));
-        let lines = Judgement { solved: Some(&off), ..judgement(&found) }.lines();
+        let lines = judgement(&Judgement { solved: Some(&off), ..judged(&found) });
         assert!(lines[2].ends_with("median error of learned steps 219 % over 3,900 pairs"));
-        assert!(lines[3].contains("above 50 % against the fewest steps along"), "{lines:?}");
-        let well = Judgement { solved: Some(&right), ..judgement(&found) };
-        assert_eq!(well.doubt(), None);
-        assert!(well.lines()[3].starts_with("long ways back are learned as short: after 24 %"));
-        let exact = Judgement { exact: Some(2.77), ..well }.doubt().unwrap();
-        assert!(exact.contains("their median error is above 50 % against exact steps"), "{exact}");
-        found.reading = Verdict::TooFew;
-        let few = judgement(&found).doubt().unwrap();
-        assert!(few.starts_with("too few recorded pairs"), "{few}");
-        let judged = |solved| Judgement { solved: Some(solved), ..judgement(&found) };
-        assert_eq!(judged(&off).doubt().as_ref(), lines.last());
-        assert_eq!(judged(&right).doubt(), None);
-        // A way that luck made short is no longer than the learned steps say.
-        found.reading = Verdict::FarAbove;
-        let lucky = |solved| Judgement { solved: Some(solved), ..judgement(&found) };
-        let doubt = lucky(&right).doubt().unwrap();
-        assert!(doubt.starts_with("read the learned numbers with care: "), "{doubt}");
-        for far in [&off, &solved(0.4)] {
-            assert!(lucky(far).doubt().unwrap().starts_with("do not read "));
-        }
+        assert_eq!(lines.len(), 4, "others than the default learner are first told to switch");
+        let own = Judgement { solved: Some(&off), algorithm: "atlas", ..judged(&found) };
+        assert!(judgement(&own)[3].starts_with("long ways back are learned as short: after 24 %"));
+        let lines = judgement(&Judgement { solved: Some(&right), ..judged(&found) });
+        assert!(lines[3].starts_with("long ways back are learned as short: after 24 %"));
     }
 
     #[test]

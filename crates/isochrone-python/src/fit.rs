@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use isochrone::engine::{Hardware, Threads};
 use isochrone::evaluate::Success;
-use isochrone::run::{Fitted, Observer, RunData};
+use isochrone::run::{Fitted, LastCheck, Observer, RunData};
 use isochrone::{Device, Error, Run};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
@@ -92,10 +92,12 @@ struct Order {
     device: Device,
     out: Option<PathBuf>,
     threads: Option<usize>,
+    is_checked: bool,
 }
 
 impl Order {
-    fn train(self, reporter: &mut Reporter<'_>) -> isochrone::Result<Fitted> {
+    /// What was trained, and what a check said of its steps.
+    fn train(self, reporter: &mut Reporter<'_>) -> isochrone::Result<(Fitted, Option<LastCheck>)> {
         let mut run = Run::on(self.data).device(self.device);
         for (key, value) in self.settings {
             run = run.setting(&key, value);
@@ -103,10 +105,22 @@ impl Order {
         if let Some(threads) = self.threads {
             run = run.threads(threads);
         }
-        if let Some(folder) = self.out {
+        if let Some(folder) = &self.out {
             run = run.folder(folder);
         }
-        run.fit_watched(reporter)
+        let fitted = run.fit_watched(reporter)?;
+        let kept = self.out.as_ref().and_then(|folder| LastCheck::read(folder, &fitted.model));
+        if kept.is_some() || !self.is_checked {
+            return Ok((fitted, kept));
+        }
+        let check = fitted.check(&|solved, goals| {
+            reporter.tell(News::Solved(solved, goals));
+            reporter.signal()
+        })?;
+        if let (Some(folder), Some(check)) = (&self.out, &check) {
+            check.keep(folder)?;
+        }
+        Ok((fitted, check))
     }
 }
 
@@ -114,7 +128,8 @@ impl Order {
 ///
 /// `settings` are pairs of a dotted key of the config and a value as JSON.
 #[pyfunction]
-#[pyo3(signature = (data, settings, device, out, threads, tell))]
+#[pyo3(signature = (data, settings, device, out, threads, is_checked, tell))]
+#[expect(clippy::too_many_arguments, reason = "one for each of `isochrone.fit`")]
 pub fn fit(
     py: Python<'_>,
     data: &Bound<'_, PyAny>,
@@ -122,6 +137,7 @@ pub fn fit(
     device: &str,
     out: Option<PathBuf>,
     threads: Option<usize>,
+    is_checked: bool,
     tell: &Bound<'_, PyAny>,
 ) -> PyResult<PyModel> {
     let data = match data.cast::<PyDataset>() {
@@ -140,10 +156,10 @@ pub fn fit(
     let settings = settings.into_iter().map(parsed).collect::<PyResult<_>>()?;
     let device = py.detach(|| present(device.parse()?)).map_err(raised)?;
     let is_saved = out.is_some();
-    let order = Order { data, settings, device, out, threads };
+    let order = Order { data, settings, device, out, threads, is_checked };
     let tell = tell.clone().unbind();
     match py.detach(|| watched(order, &tell)) {
-        Ok(fitted) => Ok(PyModel::fitted(fitted)),
+        Ok((fitted, check)) => Ok(PyModel::fitted(fitted, check)),
         Err(Ended::Library(error)) => Err(raised(error)),
         Err(Ended::Python(error)) if error_is_interrupt(py, &error) && !is_saved => Err(
             PyKeyboardInterrupt::new_err("stopped; nothing is saved without a folder (`out=…`)"),
@@ -172,7 +188,7 @@ enum Ended {
 }
 
 /// Trains in another thread while this one, which is the interpreter's, passes on news and signals.
-fn watched(order: Order, tell: &Py<PyAny>) -> Result<Fitted, Ended> {
+fn watched(order: Order, tell: &Py<PyAny>) -> Result<(Fitted, Option<LastCheck>), Ended> {
     let is_stopped = AtomicBool::new(false);
     let (sender, receiver) = channel();
     std::thread::scope(|scope| {

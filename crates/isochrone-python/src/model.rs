@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 
 use isochrone::checkpoint::write_whole;
-use isochrone::evaluate::{
-    AgainstElapsed, AgainstSolved, Trajectories, against_elapsed, against_solved, audit,
-};
+use isochrone::evaluate::{AgainstElapsed, AgainstSolved, Trajectories, audit};
 use isochrone::report::pictures;
-use isochrone::run::{Fitted, LastCheck, OpenRun, open_model};
+use isochrone::run::{Fitted, Judges, LastCheck, OpenRun, open_model};
 use isochrone::{Model, onnx};
 use numpy::PyArray2;
 use pyo3::IntoPyObjectExt;
@@ -54,8 +52,8 @@ struct Pairs {
 }
 
 impl PyModel {
-    pub fn fitted(fitted: Fitted) -> Self {
-        Self { origin: Origin::Fitted(Box::new(fitted)), judged: None }
+    pub fn fitted(fitted: Fitted, judged: Option<LastCheck>) -> Self {
+        Self { origin: Origin::Fitted(Box::new(fitted)), judged }
     }
 
     fn model(&self) -> &Model {
@@ -304,7 +302,8 @@ impl PyModel {
         let dataset = dataset.as_ref().map(Bound::get);
         let compare = || {
             self.model().need_distance()?;
-            let (source, config) = (self.origin.source(), self.origin.config());
+            let (source, mut config) = (self.origin.source(), self.origin.config().into_owned());
+            config.evaluation.seed = seed;
             let (source, judged) = match dataset {
                 None => {
                     let source = source?;
@@ -318,13 +317,9 @@ impl PyModel {
                 }
             };
             self.origin.check(&judged.dataset)?;
-            let Some(elapsed) = against_elapsed(self.model(), &judged, seed)? else {
-                return Ok(None);
-            };
-            let solved = source.map(|source| source.solved(&config, &|_, _| None)).transpose()?;
-            let solved = solved.flatten();
-            let solved = solved.map(|solved| against_solved(self.model(), &solved, seed));
-            Ok(Some(Calibration { elapsed, against_solved: solved.transpose()?.flatten() }))
+            let judges = Judges::on(judged, source.as_ref(), &config, Some(&|_, _| None))?;
+            let (elapsed, against_solved) = judges.judge(self.model())?;
+            Ok(elapsed.map(|elapsed| Calibration { elapsed, against_solved }))
         };
         plain(py, &py.detach(compare).map_err(raised)?)
     }
@@ -394,8 +389,8 @@ impl PyModel {
         }
     }
 
-    /// Why its numbers should not be read as steps, as the command's last check of its run said; None
-    /// if that found nothing, or nobody checked.
+    /// Why its numbers should not be read as steps, as the last check of its run said, that of `fit` or
+    /// of the command; None if that found nothing, or nobody checked.
     #[getter]
     fn doubt(&self) -> Option<&str> {
         self.judged.as_ref()?.doubt.as_deref()

@@ -207,6 +207,18 @@ def test_a_run_in_a_folder_resumes_and_is_opened(walks, tmp_path):
         isochrone.fit(data, "cmd1", steps=6, seed=2, out="run", settings=SMALL)
 
 
+def test_a_fit_says_why_its_numbers_are_not_steps(walks, tmp_path, caplog):
+    fit = lambda **more: isochrone.fit(walks, "cmd1", steps=5, settings=SMALL, **more)
+    model = fit(out=tmp_path / "run")
+    assert model.doubt.startswith("do not read the learned numbers as steps: ")
+    assert [record.message for record in caplog.records].count(model.doubt) == 1
+    assert isochrone.load(tmp_path / "run").doubt == model.doubt
+    caplog.clear()
+    assert fit(check=False).doubt is None and not caplog.records
+    # Nobody checks again what was checked before.
+    assert fit(out=tmp_path / "run", check=False).doubt == model.doubt
+
+
 def test_progress_is_told_and_an_exception_in_it_stops_the_run(walks):
     seen = []
     isochrone.fit(walks, "cmd1", steps=5, settings=SMALL, progress=lambda *news: seen.append(news))

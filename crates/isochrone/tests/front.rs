@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use isochrone::algorithms::{Config, cmd1, ddpg, gcbc};
 use isochrone::engine::Threads;
@@ -96,6 +97,29 @@ fn data_of_the_caller_do_not_take_the_discount_and_radius_of_a_world() {
     assert!(fitted.success.is_none() && fitted.config.data.world().is_none());
     let fitted = small(walks(), ddpg::Config::default()).discount(0.9).fit().unwrap();
     assert_eq!(fitted.model.shape().discount, 0.9);
+}
+
+#[test]
+fn what_was_trained_says_why_its_steps_are_no_steps_and_cloning_has_none() {
+    let fitted = small(walks(), cmd1::Config::default()).fit().unwrap();
+    let check = fitted.check(&|_, _| None).unwrap().unwrap();
+    let doubt = check.doubt.unwrap();
+    assert!(doubt.ends_with("where steps matter, use the learner `atlas`"), "{doubt}");
+    // Its own teacher solves goals; whoever stops that is told what elapsed says.
+    let (fitted, goals) = (small(walks(), Config::default()).fit().unwrap(), AtomicUsize::new(0));
+    let check = |signal: Option<i32>| {
+        let told = |solved, _| {
+            goals.fetch_max(solved, Ordering::Relaxed);
+            signal
+        };
+        fitted.check(&told).unwrap().unwrap().doubt.unwrap()
+    };
+    for doubt in [check(None), check(Some(2))] {
+        assert!(doubt.ends_with("train longer or on more data"), "{doubt}");
+    }
+    assert!(goals.into_inner() > 0);
+    let cloned = small(walks(), gcbc::Config::default()).fit().unwrap();
+    assert!(cloned.check(&|_, _| None).unwrap().is_none());
 }
 
 fn bytes(model: &Model, folder: &TempDir) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isochrone::evaluate::{Audit, against_elapsed, against_solved};
+use isochrone::evaluate::{Audit, Judgement, against_elapsed, against_solved};
 use isochrone::model::Model;
 use isochrone::{Error, Result};
 use serde::Serialize;
@@ -18,7 +18,7 @@ use super::loaded::Loaded;
 use super::sent;
 use super::subject::{ShownRun, described};
 use crate::plan;
-use crate::wording::{self, Judgement};
+use crate::wording;
 
 /// Pairs that one question may ask about.
 const MOST_PAIRS: usize = 1_000_000;
@@ -318,9 +318,11 @@ pub fn calibrated(clerk: &Clerk<'_>) -> Result<Value> {
     );
     let algorithm = config.algorithm.name();
     let elapsed = elapsed.map(|found| {
+        let (elapsed, solved) = (Some(&found), solved.as_ref());
+        let judgement = Judgement { elapsed, solved, exact: error, algorithm };
         json!({
             "points": thinned(&found.points),
-            "words": Judgement { elapsed: Some(&found), solved: solved.as_ref(), exact: error, algorithm }.lines(),
+            "words": wording::judgement(&judgement),
             "bands": found.bands,
         })
     });

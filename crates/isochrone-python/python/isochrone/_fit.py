@@ -80,6 +80,7 @@ def fit(
     out: str | os.PathLike[str] | None = None,
     progress: bool | Progress | None = None,
     threads: int | None = None,
+    check: bool = True,
     settings: Mapping[str, Any] | None = None,
 ) -> Model:
     """Learns a distance and a policy from recorded trajectories.
@@ -96,6 +97,10 @@ def fit(
     and the newest metrics; by default a bar is drawn in terminals and notebooks. ``settings`` sets
     any other key of the config, by dotted keys or nested dicts: ``isochrone config`` prints them.
     Notes about the data go to the logger ``isochrone``.
+
+    At the end the learned steps are compared with those that elapsed and with the fewest along
+    recorded moves, which takes seconds: if they should not be read as steps, ``model.doubt`` says
+    why, and so does the logger. With ``check=False`` this is left out.
 
     >>> walk = [[0.1 * step] for step in range(20)]
     >>> data = isochrone.Dataset.from_trajectories([walk] * 10)
@@ -117,9 +122,12 @@ def fit(
     data = dataset if isinstance(dataset, Dataset) else os.fspath(dataset)
     folder = None if out is None else os.fspath(out)
     try:
-        return _isochrone.fit(data, pairs, device, folder, threads, listener)
+        model = _isochrone.fit(data, pairs, device, folder, threads, check, listener)
     finally:
         listener.close()
+    if model.doubt:
+        LOG.warning(model.doubt)
+    return model
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

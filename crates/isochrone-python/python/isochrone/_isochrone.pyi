@@ -118,6 +118,7 @@ def fit(
     device: str,
     out: str | None,
     threads: int | None,
+    is_checked: bool,
     tell: Callable[..., object],
 ) -> Model: ...
 def inspect(path: _Path, *, keys: Sequence[str] | None = None) -> Inspection: ...

@@ -7,6 +7,7 @@ mod accuracy;
 mod audit;
 mod calibration;
 mod elapsed;
+mod judgement;
 mod protocol;
 mod runaway;
 mod solved;
@@ -24,6 +25,7 @@ pub use calibration::{
 pub use elapsed::{
     AgainstElapsed, Band, Trajectories, Verdict, against_elapsed, against_remaining,
 };
+pub use judgement::Judgement;
 pub use protocol::{LAST, OverTraining};
 pub use runaway::TypicalPairs;
 pub use solved::{AgainstSolved, MOST_OFF, Solved, WaysBack, against_solved};

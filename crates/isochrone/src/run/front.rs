@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::config::{DataConfig, RunConfig};
+use super::judges::Judges;
+use super::last_check::LastCheck;
 use super::presets::tuned;
 use super::provenance::Conditions;
 use super::session::{Finished, Observer, Silent, execute, train_in_memory};
@@ -10,8 +12,8 @@ use super::source::{Source, open_source};
 use crate::algorithms;
 use crate::data::Dataset;
 use crate::engine::{Device, Hardware, Threads};
-use crate::error::Result;
-use crate::evaluate::Success;
+use crate::error::{Result, Tell};
+use crate::evaluate::{Judgement, Success};
 use crate::model::Model;
 use crate::plan::{Graph, KeptMap};
 use crate::simulate::World;
@@ -96,6 +98,24 @@ pub struct Fitted {
 }
 
 impl Fitted {
+    /// What speaks against reading learned numbers as steps: they are compared with the steps that
+    /// elapsed on held-out trajectories and with the fewest along recorded moves, which takes seconds.
+    /// `None` without a distance, or where too little can be compared; `tell` hears how many goals are
+    /// solved, and may stop that.
+    ///
+    /// # Errors
+    /// Data that stay in a file can no longer be read; a distance that is not finite.
+    pub fn check(&self, tell: &Tell<'_>) -> Result<Option<LastCheck>> {
+        if !self.model.has_distance() {
+            return Ok(None);
+        }
+        let judges = Judges::new(&self.source, &self.config, Some(tell))?;
+        let (elapsed, solved) = judges.judge(&self.model)?;
+        let algorithm = self.config.algorithm.name();
+        let (elapsed, solved) = (elapsed.as_ref(), solved.as_ref());
+        Ok(LastCheck::new(&self.model, &Judgement { elapsed, solved, exact: None, algorithm }))
+    }
+
     /// A planner over the data with the learned distance; the first one takes longest.
     ///
     /// # Errors

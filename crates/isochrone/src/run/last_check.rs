@@ -8,6 +8,7 @@ use super::files::JUDGED;
 use super::provenance::read_toml;
 use crate::checkpoint::write_whole;
 use crate::error::{Error, Result};
+use crate::evaluate::Judgement;
 use crate::model::Model;
 
 /// What a check said of a model's learned steps.
@@ -20,9 +21,12 @@ pub struct LastCheck {
 }
 
 impl LastCheck {
-    /// What speaks against the steps of `model`, if anything does.
-    pub fn new(model: &Model, doubt: Option<String>) -> Self {
-        Self { distance: model.distance_fingerprint(), doubt }
+    /// What a judgement of `model` says; `None` where too little was compared to say that nothing speaks
+    /// against its steps.
+    pub fn new(model: &Model, judgement: &Judgement<'_>) -> Option<Self> {
+        let distance = || model.distance_fingerprint();
+        let settled = judgement.is_settled();
+        settled.then(|| Self { distance: distance(), doubt: judgement.doubt() })
     }
 
     /// What is kept beside `model`, which came from a run's folder or a model file at `path`; `None` if
