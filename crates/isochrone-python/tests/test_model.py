@@ -202,7 +202,7 @@ def test_a_run_in_a_folder_resumes_and_is_opened(walks, tmp_path):
         assert np.array_equal(first.pairwise(states, states), other.pairwise(states, states))
     assert opened.audit(triples=100)["violations"] == 0 and opened.calibration() is not None
     (tmp_path / "run/judged.toml").write_text('distance = "of another"\ndoubt = "not steps"\n')
-    assert opened.doubt is None and isochrone.load("run").doubt is None
+    assert first.doubt == second.doubt == opened.doubt and isochrone.load("run").doubt is None
     with pytest.raises(ValueError, match="run"):
         isochrone.fit(data, "cmd1", steps=6, seed=2, out="run", settings=SMALL)
 
