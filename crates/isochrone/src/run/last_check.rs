@@ -24,9 +24,8 @@ impl LastCheck {
     /// What a judgement of `model` says; `None` where too little was compared to say that nothing speaks
     /// against its steps.
     pub fn new(model: &Model, judgement: &Judgement<'_>) -> Option<Self> {
-        let distance = || model.distance_fingerprint();
-        let settled = judgement.is_settled();
-        settled.then(|| Self { distance: distance(), doubt: judgement.doubt() })
+        let (settled, doubt) = (judgement.is_settled(), judgement.doubt());
+        settled.then(|| Self { distance: model.distance_fingerprint(), doubt })
     }
 
     /// What is kept beside `model`, which came from a run's folder or a model file at `path`; `None` if

@@ -4,6 +4,7 @@
 //! lists. So the first and the last episode of a kept recording are recorded again: where they are not
 //! the same to the bit, all of it is.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
@@ -12,18 +13,21 @@ use crate::cache;
 use crate::checkpoint::Lock;
 use crate::data::{Dataset, npz, rounded};
 use crate::error::{Error, Result};
-use crate::simulate::{Environment, Recording};
+use crate::simulate::Recording;
 
 /// The file in the folder of a recording.
 const ROWS: &str = "recording.npz";
 /// What all kept recordings may take, in bytes; those that were not asked for longest make room.
 const ROOM: u64 = 10 << 30;
 
+/// Records episodes of a world; each is a function of the seed and its number.
+type Record<'a> = &'a (dyn Fn(Range<u32>, &(dyn Fn() + Sync)) -> Result<Recording> + Sync);
+
 /// A recording to make or to find.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
-    /// Where it is recorded.
-    pub environment: &'a dyn Environment,
+    /// Records these episodes, and calls its other argument after each.
+    pub record: Record<'a>,
     /// The world's name.
     pub name: &'a str,
     /// The seed of the recording.
@@ -35,15 +39,15 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// Records it, unless it is kept on this machine; also what a user should know.
+    /// Records it or, where it is `kept` on this machine, finds it there; also what a user should know.
     ///
     /// # Errors
-    /// As [`Environment::record`].
-    pub fn get(self) -> Result<(Recording, Option<String>)> {
-        let slow = self.environment.records_slowly() && self.count > 0;
-        match slow.then(|| cache::folder("recordings")).flatten() {
+    /// Those of recording.
+    pub fn get(self, kept: bool) -> Result<(Recording, Option<String>)> {
+        let kept = kept && self.count > 0;
+        match kept.then(|| cache::folder("recordings")).flatten() {
             Some(folder) => self.of_folder(&folder, ROOM),
-            None => Ok((self.record()?, None)),
+            None => Ok((self.all()?, None)),
         }
     }
 
@@ -65,7 +69,7 @@ impl Wanted<'_> {
             (self.told)(self.count);
             return Ok((kept, None));
         }
-        let made = self.record()?;
+        let made = self.all()?;
         let note = match lock.and_then(|_held| keep(&made, &path, folder, room)) {
             Ok(note) => note,
             Err(error) => format!("the recording is not kept for the next command: {error}"),
@@ -73,10 +77,10 @@ impl Wanted<'_> {
         Ok((made, Some(note)))
     }
 
-    fn record(self) -> Result<Recording> {
+    fn all(self) -> Result<Recording> {
         let done = AtomicU32::new(0);
         let told = || (self.told)(done.fetch_add(1, Ordering::Relaxed) + 1);
-        self.environment.record(self.seed, 0..self.count, &told).map(|made| made.recording)
+        (self.record)(0..self.count, &told)
     }
 
     /// The recording in `path`, if there is one and it is what would be recorded.
@@ -87,7 +91,7 @@ impl Wanted<'_> {
             return Ok(None);
         }
         let again = |episode: u32| {
-            let again = self.environment.record(self.seed, episode..episode + 1, &|| {})?.recording;
+            let again = (self.record)(episode..episode + 1, &|| {})?;
             let same = is_part(&again.dataset, &dataset, episode as usize);
             Ok::<_, Error>(same.then_some(again.family_names))
         };
@@ -150,13 +154,10 @@ fn keep(made: &Recording, path: &Path, folder: &Path, room: u64) -> Result<Strin
 
 #[cfg(test)]
 mod tests {
-    use std::ops::Range;
     use std::sync::atomic::AtomicBool;
     use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
-    use crate::random::Draws;
-    use crate::simulate::{Episodes, Task};
 
     /// Rows of an episode.
     const LENGTH: usize = 4;
@@ -179,43 +180,13 @@ mod tests {
         }
     }
 
-    impl Environment for Slow {
-        fn state_size(&self) -> usize {
-            2
-        }
-
-        fn action_size(&self) -> usize {
-            1
-        }
-
-        fn discount(&self) -> f64 {
-            0.9
-        }
-
-        fn horizon(&self) -> usize {
-            LENGTH
-        }
-
-        fn radius(&self) -> f64 {
-            1.0
-        }
-
-        fn step(&self, _: &mut [f64], _: &[f32], _: &mut Draws) {}
-
-        fn observe(&self, state: &[f64], _: &mut Draws) -> Vec<f32> {
-            state.iter().map(|&x| x as f32).collect()
-        }
-
-        fn records_slowly(&self) -> bool {
-            true
-        }
-
+    impl Slow {
         fn record(
             &self,
             seed: u64,
             episodes: Range<u32>,
             told: &(dyn Fn() + Sync),
-        ) -> Result<Episodes> {
+        ) -> Result<Recording> {
             let changed = self.changed.load(Ordering::Relaxed);
             let (mut states, mut actions) = (Vec::new(), Vec::new());
             for episode in episodes.clone() {
@@ -230,11 +201,7 @@ mod tests {
             let lengths = vec![LENGTH; episodes.len()];
             let dataset = Dataset::new(states, 2, Some((actions, 1)), &lengths)?;
             let family_names = vec!["slow".to_owned(); self.families];
-            Ok(Recording { dataset, families: vec![0; lengths.len()], family_names }.into())
-        }
-
-        fn tasks(&self, _: u64, _: usize, _: &Dataset) -> Result<Vec<Task>> {
-            Ok(Vec::new())
+            Ok(Recording { dataset, families: vec![0; lengths.len()], family_names })
         }
     }
 
@@ -242,13 +209,14 @@ mod tests {
     /// recorded for it.
     fn get(world: &Slow, seed: u64, folder: &Path, room: u64) -> (Recording, Option<String>, u32) {
         let before = world.recorded.load(Ordering::Relaxed);
-        let wanted = Wanted { environment: world, name: "slow", seed, count: 3, told: &|_| {} };
+        let record = |episodes, told: &(dyn Fn() + Sync)| world.record(seed, episodes, told);
+        let wanted = Wanted { record: &record, name: "slow", seed, count: 3, told: &|_| {} };
         let (recording, note) = wanted.of_folder(folder, room).unwrap();
         (recording, note, world.recorded.load(Ordering::Relaxed) - before)
     }
 
     fn fresh(world: &Slow, seed: u64) -> Recording {
-        world.record(seed, 0..3, &|| {}).unwrap().recording
+        world.record(seed, 0..3, &|| {}).unwrap()
     }
 
     #[test]
@@ -290,8 +258,8 @@ mod tests {
         let told = |episodes| {
             waits.fetch_or(episodes == 0, Ordering::Relaxed);
         };
-        let environment = &world;
-        let wanted = Wanted { environment, name: "slow", seed: 1, count: 3, told: &told };
+        let record = |episodes, told: &(dyn Fn() + Sync)| world.record(1, episodes, told);
+        let wanted = Wanted { record: &record, name: "slow", seed: 1, count: 3, told: &told };
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| wanted.of_folder(folder.path(), ROOM).unwrap());
             while !waits.load(Ordering::Relaxed) {

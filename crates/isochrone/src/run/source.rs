@@ -255,14 +255,18 @@ fn open_among(
     recorded: Recorded<'_>,
 ) -> Result<Source> {
     if let Ok(world) = config.source.parse::<World>() {
-        let opened = world.open();
-        let count = config.episodes.unwrap_or_else(|| opened.episodes());
-        check_memory(&*opened, count)?;
-        let told = |episodes| recorded(world.name(), episodes, count);
-        let (environment, name, seed) = (&*opened, world.name(), config.seed);
-        let (recording, note) = Wanted { environment, name, seed, count, told: &told }.get()?;
+        let environment = world.open();
+        let count = config.episodes.unwrap_or_else(|| environment.episodes());
+        check_memory(&*environment, count)?;
+        let (name, seed) = (world.name(), config.seed);
+        let told = |episodes| recorded(name, episodes, count);
+        let record = |episodes, told: &(dyn Fn() + Sync)| {
+            environment.record(seed, episodes, told).map(|made| made.recording)
+        };
+        let wanted = Wanted { record: &record, name, seed, count, told: &told };
+        let (recording, note) = wanted.get(environment.records_slowly())?;
         let Recording { dataset, families, family_names } = recording;
-        let world = RecordedWorld { world, environment: opened, families, family_names };
+        let world = RecordedWorld { world, environment, families, family_names };
         let notes = note.into_iter().collect();
         return Ok(Source { world: Some(world), notes, ..Source::new(dataset) });
     }
