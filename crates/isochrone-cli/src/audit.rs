@@ -105,6 +105,7 @@ fn open(arguments: &Audit, spinner: &Spinner) -> Result<(Model, String, Source)>
         return Ok((model, name.clone(), source));
     }
     if subject.is_file() {
+        run::open_model(subject)?;
         return Err(Error::input("a model file contains no data")
             .in_file(subject)
             .hint("name data with `--data FILE.npz`, or the run's folder instead of the model"));
@@ -118,7 +119,7 @@ fn tell(report: &Report) -> Result<()> {
     let found = &report.found;
     say(&format!("check     {}", wording::triangle(found)))?;
     say(&format!(
-        "          {} states of {}; largest d(x, x) {} nats; an asymmetry of 0 is a metric's",
+        "          {} states of {}; largest d(x, x) {} nats; a metric has asymmetry 0",
         wording::grouped(found.states as u64),
         report.data,
         found.identity

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::generate::{self, Generate};
 use crate::output::{check_apart, check_target, say, say_json};
 use crate::progress::waiting;
-use crate::wording::{counted, grouped};
+use crate::wording::{self, counted, grouped};
 
 /// Inspect and convert files of trajectories, and collect datasets in built-in worlds
 #[derive(clap::Args)]
@@ -291,15 +291,17 @@ fn checks(found: &Inspection) -> Vec<String> {
     );
     line += &format!(
         " (longer than {SUSPICIOUS} × {usual}, or a dimension leaps; 90 % of all steps are shorter \
-         than {usual}, the longest is {})",
+         than {usual}, the longest is {}{unit})",
         digits(jumps.longest),
-        usual = digits(jumps.usual)
+        usual = digits(jumps.usual),
+        unit = if found.positions.is_some() { "" } else { ", each axis divided by its range" },
     );
     if jumps.suspicious > 0 {
         let rows: Vec<String> = jumps.rows.iter().map(|&row| grouped(row as u64)).collect();
         line += &format!(", the first after row {}", rows.join(", "));
     }
     lines.push(line);
+    lines.extend(found.wrapping.iter().map(|&axis| wording::wraps(axis)));
     let leap = |leap: &Leap| {
         format!(
             "dimension {} (by up to {}; 99 % of its changes are below {})",

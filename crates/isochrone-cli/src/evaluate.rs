@@ -128,7 +128,7 @@ fn measure<'m>(
     match (examiner.world(), &success) {
         (None, _) => not_available.push(format!(
             "success: `{source}` is no world to act in; if it was recorded in a built-in world, train \
-             with `--set data.recorded_in=WORLD`"
+             in another folder with `--set data.recorded_in=WORLD`"
         )),
         (_, None) => not_available.push(
             "success: the run has no policy; train one with `--from RUN --extraction awr`".into(),

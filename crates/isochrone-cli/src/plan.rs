@@ -17,8 +17,8 @@ use crate::progress::{Spinner, waiting};
 use crate::{examiner, wording};
 
 /// Learned and recorded steps disagree beyond this factor and this many steps.
-const FACTOR: f32 = 2.0;
-const SLACK: f32 = 10.0;
+const FACTOR: f32 = 1.5;
+const SLACK: f32 = 5.0;
 
 /// Plan a path between two states with the distance of a run
 #[derive(clap::Args)]
@@ -316,6 +316,13 @@ fn cautions(doubts: &Doubts, path: &Path) -> Vec<String> {
             gap.typical_steps,
         ));
     }
+    if path.recorded.is_none() && path.states.len() > 1 {
+        cautions.push(
+            "greedy: its moves follow the learned distance alone; nothing recorded shows that they can \
+             be made"
+                .to_owned(),
+        );
+    }
     if let Some(recorded) = path.recorded {
         let were =
             if recorded == 1 { "1 was recorded" } else { &format!("{recorded} were recorded") };
@@ -327,8 +334,30 @@ fn cautions(doubts: &Doubts, path: &Path) -> Vec<String> {
                 doubts.uncovered,
             ));
         }
+        if let Some(around) = doubts.coarse {
+            cautions.push(format!(
+                "coarse: a node of the planner stands for all states within {around:.1} typical steps, \
+                 so that walls and one-way streets inside are not seen; `recorded` can be far too low; \
+                 more `--nodes` make them narrower"
+            ));
+        }
+        if path.doubted > 0 {
+            let moves = wording::counted(path.hops.len() as u64, "move", "moves");
+            cautions.push(format!(
+                "doubted: the learned distance holds {} of {moves} for far longer than recorded, and no \
+                 other way is left; either the recording leapt there, or the distance needs more training",
+                path.doubted
+            ));
+        }
         let counted = recorded + doubts.uncovered;
-        if direct > FACTOR * counted + SLACK {
+        let most = path.steps.max(direct);
+        if most > FACTOR * counted + SLACK && direct <= FACTOR * counted + SLACK {
+            cautions.push(format!(
+                "disagreement: {most:.1} steps are learned along the path, move by move, where {were}; \
+                 either the learned distance is too long between near states, or the path passes where \
+                 nothing recorded does"
+            ));
+        } else if direct > FACTOR * counted + SLACK {
             cautions.push(format!(
                 "disagreement: {direct:.1} steps are learned where {were}; either the learned \
                  distance is too long here, or the recording waited less or had more luck than can be \
@@ -348,17 +377,18 @@ fn cautions(doubts: &Doubts, path: &Path) -> Vec<String> {
 fn meanings(report: &Report) -> Vec<String> {
     let (path, doubts) = (&report.path, &report.doubts);
     let mut lines = Vec::new();
-    let is_whole = doubts.jumps.is_empty() && doubts.bridges.is_empty();
+    let is_whole = doubts.jumps.is_empty() && doubts.bridges.is_empty() && doubts.coarse.is_none();
     let leaves_out = path.recorded.is_some_and(|recorded| doubts.leave_out_much(recorded as f32));
     if path.recorded.is_some() && is_whole && !leaves_out {
         lines.push(
             "recorded: the steps that trajectories took along the path, without its two ends; read \
-             this one as steps, unless moves succeed by chance: then it counts none that failed",
+             this one as steps, but where moves succeed only by chance it is too low, since failed \
+             tries are not counted",
         );
     } else if path.recorded.is_some() {
         lines.push(
             "recorded: the steps that trajectories took along the path, without its two ends; with \
-             the gaps above, it is a lower bound",
+             what is said above, it is a lower bound",
         );
     }
     if path.ending == PathEnding::Arrived {

@@ -20,7 +20,7 @@ use crate::wording::{self, counted, grouped};
 /// columns `from_0`, `from_1`, …, `to_0`, `to_1`, …. OUT has one row per pair: `steps`, `actions`
 /// (csv: `action_0`, …) of the policy at `from` with the goal `to`, and `from_spacings` and
 /// `to_spacings`, how far both are from the data in typical spacings of data states: above 1, answers
-/// are guesses.
+/// are guesses. A pair without a way gets a finite number too; `plan` knows where nothing leads.
 ///
 /// STATES is an npz file with `states` (or `observations`), or a csv file with `state_0`, `state_1`,
 /// …. With --pairwise an npz file gets `steps` of starts × goals, `from_spacings` of the starts and

@@ -15,9 +15,9 @@ use isochrone::run::{Judges, OpenRun};
 use isochrone::{Error, Result};
 use serde::Serialize;
 
-use crate::opened::open_run;
+use crate::opened::{data_of, open_run};
 use crate::output::{check_apart, check_target, say, say_json};
-use crate::progress::Counter;
+use crate::progress::{Counter, Spinner, waiting};
 use crate::wording::{self, counted, grouped};
 
 /// Score every frame of recorded trajectories by the steps that remain to a goal
@@ -126,7 +126,8 @@ pub fn run(arguments: &Score) -> Result<()> {
         pictures::remaining(&picture(scored.courses, &goal, arguments), &drawn)?;
         wrote.extend(pictures);
     }
-    let (calibration, against_solved) = judged(&opened, &dataset, &goal)?;
+    let (calibration, against_solved) =
+        waiting("check", |spinner| judged(&opened, &dataset, &goal, spinner))?;
     let judgement = Judgement {
         elapsed: calibration.as_ref(),
         solved: against_solved.as_ref(),
@@ -134,6 +135,9 @@ pub fn run(arguments: &Score) -> Result<()> {
         algorithm: opened.config.algorithm.name(),
     };
     let doubt = judgement.doubt();
+    // The table has what elapsed.
+    let elapsed = if calibration.is_some() { 2 } else { 0 };
+    let told = wording::judgement(&judgement).split_off(elapsed);
     let report = Report {
         data: arguments.data.clone(),
         goal: arguments.goal.clone(),
@@ -148,7 +152,7 @@ pub fn run(arguments: &Score) -> Result<()> {
         notes,
         wrote,
     };
-    if arguments.json { say_json(&report) } else { tell(&report) }
+    if arguments.json { say_json(&report) } else { tell(&report, &told) }
 }
 
 fn check_width(dataset: &Dataset, model: &Model, path: &Path) -> Result<()> {
@@ -324,10 +328,11 @@ fn judged(
     opened: &OpenRun,
     dataset: &Dataset,
     goal: &Goal,
+    spinner: &Spinner,
 ) -> Result<(Option<AgainstElapsed>, Option<AgainstSolved>)> {
     let config = &opened.config;
     // Where the run's own data are gone, nobody knows what it learned from.
-    let source = opened.source().ok();
+    let source = data_of(opened, &|note| spinner.note(note)).ok();
     let unseen = source.as_ref().map(|source| unseen(dataset, &source.learned_from(config)?));
     let unseen = unseen.transpose()?;
     let trajectories = Trajectories {
@@ -371,7 +376,8 @@ fn hash(dataset: &Dataset, trajectory: usize) -> Result<u64> {
     Ok(hasher.finish())
 }
 
-fn tell(report: &Report) -> Result<()> {
+/// Prints the report, with what was `told` of the learned steps beside the table.
+fn tell(report: &Report, told: &[String]) -> Result<()> {
     for note in &report.notes {
         say(&format!("note      {note}"))?;
     }
@@ -402,8 +408,6 @@ fn tell(report: &Report) -> Result<()> {
             ))?;
         }
     }
-    if let Some(doubt) = &report.doubt {
-        say(&format!("check     {doubt}"))?;
-    }
+    told.iter().try_for_each(|line| say(&format!("check     {line}")))?;
     report.wrote.iter().try_for_each(|path| say(&format!("wrote     {}", path.display())))
 }

@@ -39,7 +39,7 @@ pub struct Train {
     /// Change one key of the config, e.g. --set train.steps=5000
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
-    /// The run's folder [default: runs/SOURCE-ALGORITHM]
+    /// The run's folder [default: runs/SOURCE-ALGORITHM; with --from RUN-EXTRACTION]
     #[arg(long, short)]
     pub out: Option<PathBuf>,
     /// The seed of the run
@@ -50,7 +50,7 @@ pub struct Train {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub seeds: Option<u64>,
     /// Train the complete run in --out for N more updates; a run that was stopped is completed first
-    #[arg(long, value_name = "N", requires = "out")]
+    #[arg(long, value_name = "N", requires = "out", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(conflicts_with_all = ["source", "algorithm", "overrides", "seed", "seeds", "from", "extraction"])]
     pub more: Option<u64>,
     /// Where updates run: auto, cpu or cuda:N; auto uses a GPU if there is one
@@ -81,7 +81,7 @@ pub fn learners() -> String {
     });
     format!(
         "The learner: {} or {last}; also crl-nce (crl with binary NCE), cmd1-paper and cmd2-paper \
-         (without our repairs)",
+         (without what our presets add in the 2-D worlds)",
         names.join(", ")
     )
 }
@@ -123,6 +123,8 @@ pub fn run(arguments: &Train, threads: usize) -> Result<()> {
             )
         ));
     }
+    let angles = if is_file { source.wrapping_angles() } else { Vec::new() };
+    angles.iter().for_each(|axis| crate::output::warn(&wording::wraps(*axis)));
     let signals = Signals::listen()?;
     let report_every = arguments.report_every;
     let workshop = Workshop { hardware: &hardware, threads, report_every, signals: &signals };

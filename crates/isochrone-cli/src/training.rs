@@ -170,7 +170,13 @@ impl Observer for Watch {
         self.began = (Instant::now(), step);
         self.bar.set_position(step);
         self.bar.reset_eta();
-        self.bar.suspend(|| crate::output::warn(&format!("resuming from step {step}")));
+        let line = match self.bar.length() {
+            Some(steps) if step >= steps => {
+                format!("complete after {step} updates; `--more N` continues the run")
+            }
+            _ => format!("resuming from step {step}"),
+        };
+        self.bar.suspend(|| crate::output::warn(&line));
     }
 
     fn noted(&mut self, note: &str) {

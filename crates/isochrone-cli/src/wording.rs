@@ -5,16 +5,13 @@ use std::path::Path;
 use isochrone::Result;
 use isochrone::data::LARGEST;
 use isochrone::evaluate::{
-    AgainstElapsed, AgainstSolved, Audit, Band, Judgement, LAST, Line, OverTraining, Rate,
+    AgainstElapsed, AgainstSolved, Audit, Band, Judgement, LAST, Line, OverTraining, Rate, WIDE,
 };
 use isochrone::run::{self, LastCheck, RunConfig};
 use isochrone::simulate::World;
 use isochrone::tabular::steps;
 
 use crate::examiner::{Against, Measured};
-
-/// Places more steps wide than this are told: what was solved may miss ways round in them.
-const WIDE: f64 = 2.0;
 
 /// The line of a command that prints learned steps for a reader who wants to trust them; none where a
 /// check found nothing that speaks against them.
@@ -151,9 +148,9 @@ pub fn judgement(judgement: &Judgement<'_>) -> Vec<String> {
     let doubt = judgement.doubt();
     if let Some(found) = judgement.solved {
         lines.push(solved(found));
-        // Its remedies are for the default learner; others are first told to switch.
-        if doubt.is_none() || judgement.is_of_default() {
-            lines.extend(ways_back(found));
+        // Beside another doubt: its remedies are for the default learner; others are first told to switch.
+        if judgement.is_of_default() {
+            lines.extend(judgement.lost_ways().filter(|lost| doubt.as_ref() != Some(lost)));
         }
     }
     lines.extend(doubt);
@@ -169,12 +166,21 @@ fn medians(found: &AgainstElapsed) -> String {
 /// How often learned steps are at or below elapsed ones, and how they fall.
 pub fn elapsed_share(found: &AgainstElapsed) -> String {
     format!(
-        "elapsed steps on {}: learned steps are at or below them on {:.0} % of {} pairs and \
-         fall by {} per step toward a goal (1 is ideal, less where the data wander)",
+        "elapsed steps on {}: learned steps are at or below them on {:.0} % of {} pairs (the fewest \
+         steps would be on nearly all) and fall by {} per elapsed step toward a goal (1 is ideal, \
+         less where the data wander)",
         recorded(found),
         100.0 * found.at_or_below,
         grouped(found.pairs as u64),
         maybe(found.drop_per_step, 2),
+    )
+}
+
+/// That a coordinate of a state looks like an angle that wraps.
+pub fn wraps(axis: usize) -> String {
+    format!(
+        "dimension {axis} of the states looks like an angle that wraps: save its cosine and its sine \
+         instead, or neighbours across the ends of its range are learned as far apart"
     )
 }
 
@@ -200,19 +206,6 @@ fn solved(found: &AgainstSolved) -> String {
         100.0 * found.median_relative_error,
         grouped(found.pairs as u64)
     )
-}
-
-/// Where one-way moves are read both ways.
-fn ways_back(found: &AgainstSolved) -> Option<String> {
-    let back = found.ways_back.as_ref().filter(|back| back.are_lost)?;
-    Some(format!(
-        "long ways back are learned as short: after {:.0} % of recorded moves, as in a one-way street, \
-         the recorded way back takes 10 steps or more (median {:.0}, learned {:.1}); train longer \
-         (`--more`), or tell nearby places apart: docs/choosing.md, One-way streets and fast roads",
-        100.0 * back.share,
-        back.solved,
-        back.learned
-    ))
 }
 
 /// How ranks and scale of learned steps agree with exact ones.
@@ -354,7 +347,8 @@ mod tests {
         }
         let lines = judgement(&judged(&found));
         assert!(lines[0].starts_with("elapsed steps on 40 held-out trajectories"), "{lines:?}");
-        assert!(lines[0].contains("on 25 % of 1,500 pairs and fall by 1.84"), "{lines:?}");
+        assert!(lines[0].contains("on 25 % of 1,500 pairs (the fewest"), "{lines:?}");
+        assert!(lines[0].contains("and fall by 1.84 per elapsed step"), "{lines:?}");
         assert_eq!(lines[1], "elapsed → learned steps, in the median: 3 → 168");
         assert_eq!(lines.last(), judged(&found).doubt().as_ref());
         (found.reading, found.held_out) = (Verdict::Steps, Some(false));
@@ -384,9 +378,9 @@ mod tests {
         assert!(lines[2].ends_with("median error of learned steps 219 % over 3,900 pairs"));
         assert_eq!(lines.len(), 4, "others than the default learner are first told to switch");
         let own = Judgement { solved: Some(&off), algorithm: "atlas", ..judged(&found) };
-        assert!(judgement(&own)[3].starts_with("long ways back are learned as short: after 24 %"));
+        assert!(judgement(&own)[3].contains("where ways are one-way: after 24 %"));
         let lines = judgement(&Judgement { solved: Some(&right), ..judged(&found) });
-        assert!(lines[3].starts_with("long ways back are learned as short: after 24 %"));
+        assert!(lines[3].contains("where ways are one-way: after 24 %") && lines.len() == 4);
     }
 
     #[test]

@@ -169,7 +169,7 @@ def test_the_same_seed_gives_the_same_model_and_settings_count(walks, model):
         ({"steps": -1}, "train.steps"),
         ({"threads": 10**6}, "expected 1 to 1024"),
         ({"device": "gpu"}, "expected `auto`, `cpu` or `cuda:N`"),
-        ({"dataset": "no-such.npz"}, "no file and no world"),
+        ({"dataset": "no-such.npz"}, "no file called"),
         ({"dataset": 5}, "int"),
     ]:
         with pytest.raises((ValueError, TypeError)) as error:

@@ -87,7 +87,7 @@ impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.what)?;
         if let Some(path) = &self.path {
-            write!(f, " in `{}`", path.display())?;
+            write!(f, " (`{}`)", path.display())?;
         }
         if let Some(hint) = &self.hint {
             write!(f, "; hint: {hint}")?;
@@ -183,7 +183,7 @@ mod tests {
             .hint("did you mean `discount`?");
         assert_eq!(
             error.to_string(),
-            "unknown key `discout` in `a.toml`; hint: did you mean `discount`?"
+            "unknown key `discout` (`a.toml`); hint: did you mean `discount`?"
         );
         assert_eq!(error.exit_code(), 2);
         assert_eq!(Error::Interrupted(15).exit_code(), 143);

@@ -1,13 +1,16 @@
 //! The known name that is nearest to a misspelled one.
 
+/// What comes before all names.
+pub const LISTED: &str = "expected one of ";
+
 /// A question with the known name that needs the fewest changes, if one is near, and all names if
 /// they are few.
 pub fn nearest(wrong: &str, known: &[&str]) -> String {
     /// More names than these are not listed.
-    const LISTED: usize = 16;
-    let listed: Vec<String> = known.iter().take(LISTED).map(|n| format!("`{n}`")).collect();
-    let more = if known.len() > LISTED { ", …" } else { "" };
-    let all = format!("expected one of {}{more}", listed.join(", "));
+    const MOST: usize = 16;
+    let listed: Vec<String> = known.iter().take(MOST).map(|n| format!("`{n}`")).collect();
+    let more = if known.len() > MOST { ", …" } else { "" };
+    let all = format!("{LISTED}{}{more}", listed.join(", "));
     match question(wrong, known) {
         Some(question) if more.is_empty() => format!("{question} {all}"),
         Some(question) => question,

@@ -32,7 +32,7 @@ pub struct TrainConfig {
     /// Checkpoints kept.
     pub keep: usize,
     /// Shards of a batch, a power of two that divides its rows: at most so many processes of `mpirun` can
-    /// carry the run, and its bytes depend on the shards, not on the processes; none is 1.
+    /// carry the run, and its bytes depend on the shards, not on the processes; left out, 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shards: Option<usize>,
 }
@@ -58,6 +58,11 @@ impl TrainConfig {
     /// One of the numbers does not divide the other.
     pub fn check_shards(&self, processes: usize) -> Result<()> {
         let (shards, rows) = (self.shards.unwrap_or(1), self.batch_size);
+        if rows < 2 {
+            return Err(Error::input(format!(
+                "`train.batch_size` is `{rows}`, expected at least 2"
+            )));
+        }
         if !shards.is_power_of_two() || !rows.is_multiple_of(shards) || shards > rows {
             return Err(Error::input(format!(
                 "`train.shards` is `{shards}`, expected a power of two that divides the {rows} rows \
@@ -157,7 +162,7 @@ impl<'d> Trainer<'d> {
         let problem = Problem {
             state_size,
             goal_size: data.normalization.goal_width(),
-            critic_goal_size: data.normalization.critic_goal_width(),
+            critic_goal: data.normalization.critic_goal_places().map(<[usize]>::len),
             action_size,
             steps: settings.steps,
             discount,

@@ -168,7 +168,7 @@ impl Case {
         Problem {
             state_size: self.state,
             goal_size: self.state,
-            critic_goal_size: self.state,
+            critic_goal: None,
             action_size: self.action,
             steps: STEPS,
             discount: DISCOUNT,

@@ -35,8 +35,8 @@ pub struct Bench {
     /// The learners, separated by commas [default: all; cmd1 with --scaling]
     #[arg(long = "algorithm", short, value_name = "NAME", value_delimiter = ',')]
     algorithms: Vec<String>,
-    /// Hidden layers × width, separated by commas; with --scaling, the size to start from
-    /// [default: 4x512, 3x512 (GELU and layer norm), 3x256 and 2x128; 4x512 with --scaling]
+    /// Any of 4x512, 3x512 (GELU and layer norm), 3x256 and 2x128 (hidden layers × width), separated by
+    /// commas; with --scaling, the size to start from [default: all; 4x512 with --scaling]
     #[arg(long = "shape", value_name = "SHAPE", value_delimiter = ',')]
     shapes: Vec<String>,
     /// Batch sizes, separated by commas [default: 256; without --quick 256 and 1024 for 4x512, 1024 for 3x512]

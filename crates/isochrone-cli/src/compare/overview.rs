@@ -5,22 +5,28 @@ use isochrone::run::compare::{Published, Row};
 use isochrone::simulate::World;
 
 use super::table::{NOTHING, Table, one, scaled};
+use crate::wording::counted;
 
 /// What an overview compares.
 pub enum Overview {
     PolicyAlone,
+    FinalPolicy,
     AlongPlanner,
     RelativeError,
 }
 
 impl Overview {
     /// In the order of a page.
-    pub const ALL: [Self; 3] = [Self::PolicyAlone, Self::AlongPlanner, Self::RelativeError];
+    pub const ALL: [Self; 4] =
+        [Self::PolicyAlone, Self::FinalPolicy, Self::AlongPlanner, Self::RelativeError];
 
     pub fn title(&self) -> &'static str {
         match self {
             Self::PolicyAlone => "Success of the policy alone (%)",
-            Self::AlongPlanner => "Success with the planner (%)",
+            Self::FinalPolicy => {
+                "Success of the final policy alone, beside the planner's below (%)"
+            }
+            Self::AlongPlanner => "Success of the final policy with the planner (%)",
             Self::RelativeError => "Median relative error of the learned steps (%)",
         }
     }
@@ -28,6 +34,11 @@ impl Overview {
     fn of<'r>(&self, row: &'r Row) -> Option<&'r OverSeeds> {
         match self {
             Self::PolicyAlone => row.success(),
+            // Where it is not what counts, and there is something to set beside it.
+            Self::FinalPolicy => {
+                let differs = matches!(row.world, World::Maze(_)) && !row.planner.is_empty();
+                row.policy.get("overall").filter(|_| differs)
+            }
             Self::AlongPlanner => row.planner.get("overall"),
             Self::RelativeError => row.accuracy.get("median_relative_error"),
         }
@@ -51,14 +62,18 @@ impl Overview {
             let means = measured.filter_map(|row| self.of(row)).map(|over| over.mean);
             means.reduce(|one, other| self.better(one, other)).map(shown)
         };
+        let seeds = rows.iter().filter_map(|row| Some(self.of(row)?.seeds)).max();
         let mut table = side_by_side(rows, worlds, |row| {
             let over = self.of(row)?;
-            let text = scaled(over, self.digits(), 100.0);
+            let mut text = scaled(over, self.digits(), 100.0);
+            if Some(over.seeds) < seeds {
+                text += &format!(" ({})", counted(over.seeds as u64, "seed", "seeds"));
+            }
             Some(if best(row.world)? == shown(over.mean) { format!("**{text}**") } else { text })
         })?;
-        if !published.is_empty() && !matches!(self, Self::RelativeError) {
+        if !published.is_empty() && matches!(self, Self::PolicyAlone | Self::AlongPlanner) {
             let best = |world: &World| best_published(*world, published);
-            let first = ["best published", NOTHING].map(String::from).into_iter();
+            let first = ["best in the papers", NOTHING].map(String::from).into_iter();
             let others = worlds.iter().map(|world| best(world).unwrap_or_else(|| NOTHING.into()));
             table.cells.push(first.chain(others).collect());
         }
@@ -161,7 +176,7 @@ mod tests {
             "| algorithm | extraction | medium-stitch | giant-stitch |\n|---|---|---|---|\n\
              | qrl | awr | **50.0 ± 0.0** | – |\n| mqe | awr | **50.0 ± 0.0** | – |\n\
              | crl | awr | 25.0 ± 0.0 | **0.0 ± 0.0** |\n\
-             | best published | – | 59.2 (crl) | – |\n"
+             | best in the papers | – | 59.2 (crl) | – |\n"
         );
         assert_eq!(
             table(Overview::RelativeError, &[medium, World::Roads]).unwrap(),
@@ -170,6 +185,25 @@ mod tests {
              | crl | awr | 400 ± 0 | – |\n"
         );
         assert!(table(Overview::AlongPlanner, &[medium]).is_none());
+        assert!(table(Overview::FinalPolicy, &[medium]).is_none());
+        let all = |success| BTreeMap::from([("overall".to_owned(), over(success))]);
+        let (policy, planner) = (all(0.75), all(0.9));
+        let one_seed = OverSeeds::of(&[0.25]).unwrap();
+        let fewer = BTreeMap::from([("overall".to_owned(), one_seed)]);
+        let followed = [
+            Row { policy, planner, ..rows[0].clone() },
+            Row { policy: fewer.clone(), planner: fewer, ..rows[1].clone() },
+        ];
+        let both = [Overview::FinalPolicy, Overview::AlongPlanner];
+        let both =
+            both.map(|kind| kind.table(&followed, &[medium, giant], &[]).unwrap().markdown());
+        let head = "| algorithm | extraction | medium-stitch | giant-stitch |\n|---|---|---|---|\n";
+        for (table, best) in both.iter().zip(["75.0", "90.0"]) {
+            let expected = format!(
+                "{head}| qrl | awr | **{best} ± 0.0** | – |\n| mqe | awr | 25.0 (1 seed) | – |\n"
+            );
+            assert_eq!(*table, expected);
+        }
         assert_eq!(
             reproduced(&rows, &[medium, giant], &published[..2]).unwrap().markdown(),
             "| algorithm | extraction | medium-stitch | giant-stitch |\n|---|---|---|---|\n\

@@ -87,7 +87,10 @@ fn about(text: &mut String, report: &ComparisonReport) {
         );
     }
     if !sheet.published.is_empty() && report.protocols.len() > 1 {
-        text.push_str("- Best published: the largest published number, with its learner.");
+        text.push_str(
+            "- Best in the papers: the largest number of these columns, with its learner; other papers may \
+             have larger ones.",
+        );
         if sheet.published.iter().any(|column| column.best) {
             text.push_str(
                 " It is the best evaluation of a run; the numbers above it are means of the last three.",

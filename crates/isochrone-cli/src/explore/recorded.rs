@@ -5,6 +5,9 @@ use isochrone::evaluate::Trajectories;
 use isochrone::run::{OpenRun, Source};
 use isochrone::simulate::World;
 
+use crate::opened::data_of;
+use crate::progress::waiting;
+
 /// The data of a run.
 pub struct RecordedData {
     /// In memory; a sample where they do not fit.
@@ -25,7 +28,7 @@ impl RecordedData {
     /// # Errors
     /// They cannot be read, or are no longer those the run began with.
     pub fn of(opened: &OpenRun) -> Result<Self> {
-        let whole = opened.source()?;
+        let whole = waiting("open", |spinner| data_of(opened, &|note| spinner.note(note)))?;
         let trajectories = whole.judged_on(&opened.config)?;
         let is_sample = whole.dataset.stays_in().is_some();
         let source = whole.sampled()?;

@@ -350,10 +350,10 @@ fn a_folder_without_a_run_is_refused_with_a_hint() {
     let nowhere = FOLDER.path().join("nowhere");
     for command in ["evaluate", "audit"] {
         let text = refused(&[command, path(&nowhere)]);
-        assert!(text.contains("no run in") && text.contains("`isochrone runs`"), "{text}");
+        assert!(text.contains("no run (`") && text.contains("`isochrone runs`"), "{text}");
     }
     let text = refused(&["plan", path(&nowhere), "--start", "0,0", "--goal", "1,1"]);
-    assert!(text.contains("no run in"), "{text}");
+    assert!(text.contains("no run (`"), "{text}");
 }
 
 #[test]

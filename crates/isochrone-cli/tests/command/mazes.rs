@@ -59,8 +59,8 @@ fn a_file_is_evaluated_in_its_world_once_the_world_is_named() {
     said(place, "data generate pointmaze-medium --episodes 5 -o maze.npz");
     said(place, &format!("train maze.npz --algorithm qrl {SMALL} --out unknown"));
     let told = said(place, "evaluate unknown --no-pictures");
-    let hint = "`maze.npz` is no world to act in; if it was recorded in a built-in world, train with \
-         `--set data.recorded_in=WORLD`";
+    let hint = "`maze.npz` is no world to act in; if it was recorded in a built-in world, train in \
+         another folder with `--set data.recorded_in=WORLD`";
     assert!(told.contains(hint), "{told}");
     let known = "--set data.recorded_in=pointmaze-medium-navigate --out known";
     said(place, &format!("train maze.npz --algorithm qrl {SMALL} {known}"));

@@ -158,10 +158,10 @@ fn a_setting_of_the_learner_finds_its_preset_like_the_flag() {
 fn a_config_has_every_key_with_its_meaning() {
     let (text, _) = said(&["config"]);
     let usual = isochrone::algorithms::Config::DEFAULT;
-    let learner = format!("# The learner.\n[algorithm]\nname = \"{usual}\"\n");
+    let learner = format!("`c-learning`.\nname = \"{usual}\"\n");
     for line in [
         &*learner,
-        "# γ: how far ahead the distance looks; none takes the world's own, or 0.99 for files.\n\
+        "# γ: how far ahead the distance looks; left out, the world's own, or 0.99 for files.\n\
          # discount = (not set)\n",
         "# Updates of the whole run.\nsteps = 20000\n",
     ] {

@@ -32,7 +32,7 @@ use crate::ops::{Directions, Multiplier, Targets, Term};
 pub struct Config {
     /// What critic and distance are functions of.
     pub critic: Critic,
-    /// A run whose trained critic is used as it is; none trains one beside the distance.
+    /// A run whose trained critic is used as it is; left out, one is trained beside the distance.
     pub trained_critic: Option<String>,
     /// The law of a goal's offset from its start.
     pub offsets: Offsets,
@@ -48,7 +48,7 @@ pub struct Config {
     pub target_action: TargetAction,
     /// What happens to negative targets.
     pub targets: Targets,
-    /// How λ weighs excess and shortfall.
+    /// How λ weighs the two hinges, of distances above their targets (excess) and below (shortfall).
     pub weights: DualWeights,
     /// ε², the bound on the excess, in nats².
     pub tolerance: f64,

@@ -27,7 +27,7 @@ pub struct Config {
     pub goals: GoalMix,
     /// The law of a future goal's offset from its start.
     pub offsets: Offsets,
-    /// How near a goal counts as reached; none is the world's own, and the same row in files.
+    /// How near a goal counts as reached; left out, the world's own, and the same row in files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub radius: Option<f64>,
     /// The share of the way that target networks follow after every update.

@@ -242,7 +242,7 @@ mod tests {
     const PROBLEM: Problem = Problem {
         state_size: 5,
         goal_size: 2,
-        critic_goal_size: 5,
+        critic_goal: None,
         action_size: 3,
         steps: 10,
         discount: 0.9,
@@ -275,30 +275,44 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_head_refuses_named_coordinates_of_a_goal_even_where_they_are_all() {
+        for name in Config::NAMES {
+            let config = Config::named(name).unwrap();
+            let of_critic = |critic_goal| {
+                config.build(Problem { critic_goal, ..PROBLEM }, &mut Parameters::default()).err()
+            };
+            assert!(of_critic(None).is_none(), "{name}");
+            let has_head = ["atlas", "cmd1", "cmd2", "tmd", "mqe", "qrl"].contains(&name);
+            let said = of_critic(Some(5)).map(|error| error.to_string()).unwrap_or_default();
+            assert_eq!(said.contains("compares whole states"), has_head, "{name}: {said}");
+        }
+    }
+
     #[cfg(feature = "cuda")]
     #[test]
     fn every_learner_runs_on_a_gpu_with_every_extraction() {
         use crate::ops::kernels::{BATCH, STATE, fit, known};
         let mut of_a_part = 0;
         for name in Config::NAMES {
-            for (critic_goal_size, extraction) in
-                [(5, None), (5, Some("awr")), (5, Some("ddpg-bc")), (2, None)]
+            for (critic_goal, extraction) in
+                [(None, None), (None, Some("awr")), (None, Some("ddpg-bc")), (Some(2), None)]
             {
                 let mut config = Config::named(name).unwrap();
                 if extraction.is_some_and(|extraction| config.set_extraction(extraction).is_err()) {
                     continue;
                 }
                 let mut parameters = Parameters::default();
-                let problem = Problem { critic_goal_size, ..PROBLEM };
+                let problem = Problem { critic_goal, ..PROBLEM };
                 let learner = match (config.build(problem, &mut parameters), extraction) {
                     (Ok(learner), _) => learner,
                     // A distance of states alone has no gradient by actions, and a head compares
                     // whole states.
                     (Err(_), Some("ddpg-bc")) => continue,
-                    (Err(_), _) if critic_goal_size == 2 => continue,
+                    (Err(_), _) if critic_goal.is_some() => continue,
                     (Err(error), _) => panic!("{name}: {error}"),
                 };
-                of_a_part += usize::from(critic_goal_size == 2);
+                of_a_part += usize::from(critic_goal.is_some());
                 let program = learner.program(parameters, BATCH, STATE, 3);
                 fit(&program, &known(&program));
             }

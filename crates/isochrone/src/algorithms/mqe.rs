@@ -38,7 +38,7 @@ pub struct Config {
     pub diagonal: f64,
     /// How many critics; the policy believes the one that says farthest.
     pub critics: usize,
-    /// What the head's output is divided by; none is the root of its latent size.
+    /// What the head's output is divided by; left out, the root of its latent size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
     /// Both encoders.

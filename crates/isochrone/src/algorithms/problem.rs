@@ -12,8 +12,8 @@ pub struct Problem {
     pub state_size: usize,
     /// Values of a goal that a policy sees.
     pub goal_size: usize,
-    /// Values of a goal that a critic sees.
-    pub critic_goal_size: usize,
+    /// Values of a goal that a critic sees, where that is not the whole state.
+    pub critic_goal: Option<usize>,
     /// Values per action; 0 without actions.
     pub action_size: usize,
     /// Updates of the whole run.
@@ -42,12 +42,12 @@ impl Problem {
 
     /// The sizes of a state, of a critic's goal and of an action.
     pub(super) fn critic_sizes(&self) -> (usize, usize, usize) {
-        (self.state_size, self.critic_goal_size, self.action_size)
+        (self.state_size, self.critic_goal.unwrap_or(self.state_size), self.action_size)
     }
 
-    /// Refuses critics that see a part of a goal only: a quasimetric compares states with states.
+    /// Refuses critics that see coordinates of a goal: a quasimetric compares states with states.
     pub(super) fn need_whole_goals(&self, name: &str) -> Result<()> {
-        if self.critic_goal_size == self.state_size {
+        if self.critic_goal.is_none() {
             return Ok(());
         }
         Err(Error::input(format!(

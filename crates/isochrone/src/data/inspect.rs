@@ -53,6 +53,9 @@ pub struct Inspection {
     pub beyond_bounds: Option<f64>,
     /// The two dimensions of a state that look like a position.
     pub positions: Option<[usize; 2]>,
+    /// The dimensions of a state that look like an angle that wraps from one end of its range to the
+    /// other.
+    pub wrapping: Vec<usize>,
     /// Steps that look like missed ends of trajectories.
     pub jumps: Jumps,
     /// Trajectories that repeat an earlier one exactly.
@@ -133,6 +136,7 @@ impl Inspection {
             choices: rows.discrete.then(|| rows.choice_count()),
             at_bounds: share(rows, |action| (action.abs() - 1.0).abs() <= AT_BOUND),
             beyond_bounds: share(rows, |action| action.abs() > 1.0 + AT_BOUND),
+            wrapping: wrapping(&moves, &states),
             jumps: jumps(&moves, &states, positions, may_jump),
             duplicates: duplicates(rows),
             states,
@@ -144,6 +148,15 @@ impl Inspection {
     pub fn not_finite(&self) -> usize {
         self.states.iter().chain(&self.actions).map(|column| column.not_finite).sum()
     }
+}
+
+/// The dimensions of the states of data in memory that look like an angle that wraps: neighbours across
+/// the ends of its range would be learned as far apart.
+pub fn wrapping_angles(dataset: &Dataset) -> Vec<usize> {
+    let lengths: Vec<usize> =
+        (0..dataset.trajectories()).map(|at| dataset.trajectory(at).len()).collect();
+    let (states, state_size) = (dataset.states(), dataset.state_size());
+    wrapping(&Rows { states, state_size, lengths: &lengths }, &columns(states, state_size))
 }
 
 impl Jumps {
@@ -333,6 +346,36 @@ fn quantile(mut values: Vec<f32>, percent: usize) -> f32 {
     }
 }
 
+/// The dimensions that now and then leap over most of their range, hardly ever over a half of it, and
+/// dwell within it too, as a switch between two values does not.
+fn wrapping(rows: &Rows<'_>, columns: &[ColumnSummary]) -> Vec<usize> {
+    /// Leaps over more than this share of the range wrap; those over more than the other are turns.
+    const WRAPS: f64 = 0.6;
+    const TURNS: f64 = 0.3;
+    /// The fewest leaps, the share of all changes that they are at least, and their number per turn.
+    const FEWEST: usize = 10;
+    const LEAST_SHARE: f64 = 0.001;
+    const PER_TURN: usize = 4;
+    /// The share of the rows that lie in the middle three fifths of the range at least.
+    const WITHIN: f64 = 0.2;
+    let wraps = |axis: &usize| {
+        let (axis, column) = (*axis, &columns[*axis]);
+        let (range, least) = (range(column), f64::from(column.least.unwrap_or_default()));
+        let (mut count, mut leaps, mut turns, mut within) = (0, 0, 0, 0);
+        for (_, state, next) in steps(rows) {
+            let share = f64::from((next[axis] - state[axis]).abs()) / range;
+            let place = (f64::from(state[axis]) - least) / range;
+            count += 1;
+            leaps += usize::from(share > WRAPS);
+            turns += usize::from(share > TURNS && share <= WRAPS);
+            within += usize::from((0.2..0.8).contains(&place));
+        }
+        let often = leaps.max(FEWEST) as f64 >= LEAST_SHARE * count as f64 && leaps >= FEWEST;
+        range > 0.0 && often && leaps > PER_TURN * turns && within as f64 > WITHIN * count as f64
+    };
+    (0..rows.state_size).filter(wraps).collect()
+}
+
 /// For each dimension of a state the 99 % quantile of the changes that are not zero.
 fn usual_changes(rows: &Rows<'_>) -> Vec<f32> {
     let count: usize = rows.lengths.iter().map(|length| length.saturating_sub(1)).sum();
@@ -399,6 +442,19 @@ mod tests {
             lengths: vec![length; starts.len()],
             ..RawRows::default()
         }
+    }
+
+    #[test]
+    fn an_angle_that_wraps_is_told_from_a_switch_and_from_a_coordinate() {
+        let states = (0..1000).flat_map(|row| {
+            let turned = 0.1 * row as f32;
+            [turned % std::f32::consts::TAU, turned.sin(), (row / 7 % 2) as f32, 0.0]
+        });
+        let dataset = Dataset::new(states.collect(), 4, None, &[500, 500]).unwrap();
+        assert_eq!(wrapping_angles(&dataset), [0]);
+        let rare = (0..1000).map(|row| (0.1 * row as f32).rem_euclid(60.0)).collect();
+        let dataset = Dataset::new(rare, 1, None, &[1000]).unwrap();
+        assert!(wrapping_angles(&dataset).is_empty(), "one leap may be an end nobody marked");
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub use door::{Loaded, OpenedFile, files_of, load, open, open_sample};
 pub use even::Even;
 pub use features::Features;
 pub use format::Format;
-pub use inspect::{ColumnSummary, Inspection, Jumps, Leap, Lengths, SUSPICIOUS};
+pub use inspect::{ColumnSummary, Inspection, Jumps, Leap, Lengths, SUSPICIOUS, wrapping_angles};
 pub use lessons::Lessons;
 pub(crate) use memory::check_room;
 pub use memory::{Memory, available, rounded};

@@ -25,10 +25,11 @@ use crate::random::{Draws, Purpose, Stream};
 
 /// Goals that are drawn.
 const GOALS: u32 = 400;
-/// Learned steps are far above elapsed ones beyond this factor and this many steps: a goal has a
-/// width, and no learner is right to the step.
+/// Learned steps are far above elapsed ones beyond this factor and so many steps, fewer where few
+/// elapsed: a goal has a width, and no learner is right to the step.
 const FACTOR: f64 = 2.0;
 const SLACK: f64 = 10.0;
+const SLACK_NEAR: f64 = 2.0;
 /// They are far below the fewest that are possible beyond these: nothing is recorded that is faster.
 const FACTOR_BELOW: f64 = 1.5;
 const SLACK_BELOW: f64 = 5.0;
@@ -59,7 +60,8 @@ pub struct Band {
     pub elapsed: f64,
     /// The median of their learned steps.
     pub learned: f64,
-    /// The share whose learned steps are more than twice the elapsed ones plus 10.
+    /// The share whose learned steps are more than twice the elapsed ones plus 10, or plus 4, 6 and 8 where
+    /// one, two and three steps elapsed.
     pub far_above: f64,
     /// The share for which 1.5 times the learned steps plus 5 are too few, even at the fastest recorded
     /// change of every coordinate.
@@ -72,7 +74,7 @@ pub struct Band {
 pub enum Verdict {
     /// Nothing speaks against it.
     Steps,
-    /// In some band most pairs read more than twice the elapsed steps plus 10.
+    /// In some band most pairs read more than twice the elapsed steps plus 10, or less where they are few.
     FarAbove,
     /// In some band 1.5 times the learned steps plus 5 are too few for most pairs, even at the fastest
     /// recorded change of every coordinate.
@@ -289,7 +291,8 @@ fn bands(elapsed: &[f64], learned: &[f64], fewest: &[f64]) -> Vec<Band> {
             .collect();
         let of = |all: &[f64]| inside.iter().map(|&at| all[at]).collect::<Vec<f64>>();
         let (steps, learned) = (of(elapsed), of(learned));
-        let far_above = share(&steps, &learned, |k, d| d > FACTOR * k + SLACK);
+        let far_above =
+            share(&steps, &learned, |k, d| d > FACTOR * k + SLACK.min(SLACK_NEAR * (k + 1.0)));
         let far_below = share(&of(fewest), &learned, |k, d| k > FACTOR_BELOW * d + SLACK_BELOW);
         if let (Some(elapsed), Some(learned)) = (median(steps), median(learned)) {
             let pairs = inside.len();
@@ -319,6 +322,17 @@ mod tests {
     }
 
     #[test]
+    fn a_step_that_reads_as_nine_is_far_above_and_one_that_reads_as_five_is_not() {
+        let far = |elapsed: f64, learned: f64| {
+            let (elapsed, learned) = ([elapsed; 30], [learned; 30]);
+            bands(&elapsed, &learned, &[0.0; 30]).last().unwrap().far_above
+        };
+        assert_eq!((far(1.0, 9.0), far(1.0, 5.0)), (1.0, 0.0));
+        assert_eq!((far(4.0, 18.5), far(4.0, 17.5)), (1.0, 0.0));
+        assert_eq!((far(50.0, 111.0), far(50.0, 109.0)), (1.0, 0.0));
+    }
+
+    #[test]
     fn a_distance_that_counts_steps_is_read_as_steps() {
         let found = judged(&walks(10), |from, to| to - from);
         assert_eq!((found.at_or_below, found.drop_per_step), (1.0, Some(1.0)));
@@ -335,15 +349,17 @@ mod tests {
 
     #[test]
     fn a_constant_that_drowns_the_steps_is_called_far_above() {
-        // Exact steps e are read as 1.8 e + 163 by a contrastive learner, as 1.1 e + 9 by a fitted
-        // network; noise on top.
+        // Exact steps e are read as 1.8 e + 163 by a contrastive learner, as 1.1 e + 9 by a network that
+        // was not fitted for long and as 1.1 e + 3 by one that was; noise on top.
         let noise = |from: f32, to: f32| ((37.0 * from + 11.0 * to) % 7.0) - 3.0;
         let contrastive =
             judged(&walks(10), |from, to| 1.8 * (to - from) + 163.0 + noise(from, to));
         assert_eq!((contrastive.reading, contrastive.at_or_below), (Verdict::FarAbove, 0.0));
         assert!((contrastive.drop_per_step.unwrap() - 1.8).abs() < 0.2, "{contrastive:?}");
-        let fitted = judged(&walks(10), |from, to| 1.1 * (to - from) + 9.0 + noise(from, to));
-        assert_eq!(fitted.reading, Verdict::Steps);
+        let fitted = |constant: f32| {
+            judged(&walks(10), |from, to| 1.1 * (to - from) + constant + noise(from, to))
+        };
+        assert_eq!([9.0, 3.0].map(|it| fitted(it).reading), [Verdict::FarAbove, Verdict::Steps]);
         // Near pairs may be right where far ones are not.
         let torn = judged(&walks(10), |from, to| if to - from < 16.0 { to - from } else { 400.0 });
         assert_eq!(torn.reading, Verdict::FarAbove);
@@ -393,7 +409,7 @@ mod tests {
         let constant = judged(&walks(10), |_, _| 5.0);
         assert_eq!((constant.reading, constant.spearman), (Verdict::Unordered, None));
         assert_eq!(constant.drop_per_step, Some(0.0));
-        let falling = judged(&walks(10), |from, to| 11.0 - 0.2 * (to - from));
+        let falling = judged(&walks(10), |from, to| 5.8 - 0.1 * (to - from));
         assert_eq!(falling.reading, Verdict::Unordered);
     }
 

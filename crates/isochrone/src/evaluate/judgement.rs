@@ -7,6 +7,9 @@ use crate::algorithms::Config;
 /// The median relative error up to which learned steps agree well with those that were solved.
 const WELL: f64 = 0.2;
 
+/// Places wider than so many steps join trajectories that may never have met.
+pub const WIDE: f64 = 2.0;
+
 /// What learned steps are judged by.
 #[derive(Clone, Copy)]
 pub struct Judgement<'a> {
@@ -26,6 +29,20 @@ impl Judgement<'_> {
         self.algorithm == Config::DEFAULT
     }
 
+    /// Where one-way moves are read both ways, if they are.
+    pub fn lost_ways(&self) -> Option<String> {
+        let back = self.solved?.ways_back.as_ref().filter(|back| back.are_lost)?;
+        Some(format!(
+            "read the learned numbers with care where ways are one-way: after {:.0} % of recorded moves \
+             the recorded way back takes 10 steps or more (median {:.0}), and is learned as {:.1}; train \
+             longer (`--more`), or tell nearby places apart (docs/choosing.md, One-way streets and fast \
+             roads)",
+            100.0 * back.share,
+            back.solved,
+            back.learned
+        ))
+    }
+
     /// Why learned steps should not be read as steps; `None` if nothing speaks against it.
     pub fn doubt(&self) -> Option<String> {
         let far = |from: &str| {
@@ -40,6 +57,10 @@ impl Judgement<'_> {
             _ => None,
         };
         let why = match self.elapsed.map(|found| found.reading) {
+            // Exact steps know better.
+            Some(Verdict::FarAbove) if self.exact.is_some_and(|it| it <= WELL) => {
+                return self.lost_ways();
+            }
             // What was solved is no second opinion on luck: it comes from the same moves.
             Some(Verdict::FarAbove) if off.is_none() && solved.is_some_and(|it| it <= WELL) => {
                 return Some(
@@ -68,9 +89,17 @@ impl Judgement<'_> {
                         .to_owned(),
                 );
             }
-            Some(Verdict::Steps | Verdict::TooFew) | None => off?,
+            Some(Verdict::Steps | Verdict::TooFew) | None => match off {
+                Some(off) => off,
+                None => return self.lost_ways(),
+            },
         };
         let remedy = match self.is_of_default() {
+            true if self.solved.is_some_and(|found| found.place > WIDE) => {
+                "train longer or on more data, or name the coordinates that say where a state is \
+                 (`algorithm.teacher.place`; docs/choosing.md, Bodies with many joints)"
+                    .to_owned()
+            }
             true => "train longer or on more data".to_owned(),
             false => format!("where steps matter, use the learner `{}`", Config::DEFAULT),
         };
@@ -86,6 +115,7 @@ impl Judgement<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::elapsed::Band;
+    use super::super::solved::WaysBack;
     use super::*;
 
     #[test]
@@ -130,6 +160,14 @@ mod tests {
         assert!(far.contains("above 50 % against the fewest steps along"), "{far}");
         let well = Judgement { solved: Some(&right), ..judgement(&found) };
         assert_eq!((well.doubt(), well.is_settled()), (None, true));
+        let back = WaysBack { share: 0.24, solved: 78.0, learned: 1.0, are_lost: true };
+        let lost = AgainstSolved { ways_back: Some(back.clone()), ..right.clone() };
+        let lost = Judgement { solved: Some(&lost), ..well };
+        assert!(lost.doubt().unwrap().contains("(median 78), and is learned as 1.0; train longer"));
+        assert_eq!(lost.doubt(), lost.lost_ways());
+        let kept = WaysBack { are_lost: false, ..back };
+        let kept = AgainstSolved { ways_back: Some(kept), ..right.clone() };
+        assert_eq!(Judgement { solved: Some(&kept), ..well }.doubt(), None);
         let exact = Judgement { exact: Some(2.77), ..well }.doubt().unwrap();
         assert!(exact.contains("their median error is above 50 % against exact steps"), "{exact}");
         found.reading = Verdict::TooFew;
@@ -144,8 +182,14 @@ mod tests {
         let lucky = |solved| Judgement { solved: Some(solved), ..judgement(&found) };
         let doubt = lucky(&right).doubt().unwrap();
         assert!(doubt.starts_with("read the learned numbers with care: "), "{doubt}");
-        for far in [&off, &solved(0.4)] {
+        let fair = solved(0.4);
+        for far in [&off, &fair] {
             assert!(lucky(far).doubt().unwrap().starts_with("do not read "));
         }
+        // Exact steps know whether it was luck.
+        assert_eq!(Judgement { exact: Some(0.07), ..lucky(&right) }.doubt(), None);
+        let wide = AgainstSolved { place: 5.0, ..off.clone() };
+        let own = Judgement { algorithm: "atlas", ..lucky(&wide) }.doubt().unwrap();
+        assert!(own.contains("name the coordinates that say where a state is"), "{own}");
     }
 }

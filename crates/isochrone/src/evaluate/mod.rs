@@ -25,7 +25,7 @@ pub use calibration::{
 pub use elapsed::{
     AgainstElapsed, Band, Trajectories, Verdict, against_elapsed, against_remaining,
 };
-pub use judgement::Judgement;
+pub use judgement::{Judgement, WIDE};
 pub use protocol::{LAST, OverTraining};
 pub use runaway::TypicalPairs;
 pub use solved::{AgainstSolved, MOST_OFF, Solved, WaysBack, against_solved};

@@ -18,7 +18,7 @@ use crate::ops::{AdvantageWeights, Standardize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Awr {
-    /// β.
+    /// β, the inverse temperature: the larger, the more the best actions count.
     pub inverse_temperature: f64,
     /// What a recorded action is compared with.
     pub baseline: Baseline,

@@ -22,6 +22,8 @@ const LONG_SHARE: f32 = 0.1;
 const RECORDED_SHARE: f32 = 0.5;
 /// The typical steps that a path may leave out, per recorded step.
 const MOST_LEFT_OUT: f32 = 0.5;
+/// The typical steps around itself for which a data state may stand.
+const COARSE: f32 = 1.0;
 /// Typical spacings from the data beyond which an end of a path is far off them.
 const FAR: f32 = 1.0;
 
@@ -48,6 +50,9 @@ pub struct Doubts {
     pub bridges: Vec<Gap>,
     /// The typical steps that no recorded move covers, at all joints and both ends together.
     pub uncovered: f32,
+    /// How many typical steps around itself a data state of the path stands for others, if more than
+    /// one: the way between them is not seen.
+    pub coarse: Option<f32>,
 }
 
 impl Doubts {
@@ -70,6 +75,7 @@ impl Doubts {
         let scaling = Normalization::fit(dataset, Scaling::Standard)?;
         let place = |state: &[f32]| counted(&scaling, places, state).collect::<Vec<f32>>();
         let Some(ruler) = Ruler::new(dataset, place) else { return Ok(doubts) };
+        doubts.coarse = Some(path.radius / ruler.typical).filter(|steps| *steps > COARSE);
         let apart = |one: &[f32], other: &[f32]| ruler.apart(&place(one), &place(other));
         let too_far = |at: usize, typical_steps: f32, recorded: usize| {
             let far = typical_steps > APART * recorded.max(1) as f32;
@@ -239,6 +245,8 @@ mod tests {
                 super::super::Hop { trajectory: 0, recorded: 2, leaves: 35, arrives: 37 },
                 super::super::Hop { trajectory: 1, recorded: 2, leaves: 45, arrives: 47 },
             ],
+            doubted: 0,
+            radius: 0.0,
             trajectories: vec![0, 1],
             ending: super::super::PathEnding::Arrived,
             novelty: super::super::Novelty { start: 0.0, goal: 1.5 },

@@ -106,7 +106,9 @@ impl<'d, D: Distance> Greedy<'d, D> {
         let ending = self.descend(&mut states, goal, &field, direct);
         let embedded = self.distance.embed(&states.concat());
         let between = self.distance.pairwise(&embedded, &embedded);
-        let steps = (1..states.len()).map(|at| between[(at - 1) * states.len() + at]).sum();
+        let moved = (1..states.len()).map(|at| between[(at - 1) * states.len() + at]);
+        // The sum of no numbers would be −0.
+        let steps = moved.fold(0.0, |sum, steps| sum + steps);
         let novelty = Novelty::of(self.distance, start, goal);
         Ok(Path {
             states,
@@ -114,6 +116,8 @@ impl<'d, D: Distance> Greedy<'d, D> {
             direct,
             recorded: None,
             hops: Vec::new(),
+            doubted: 0,
+            radius: 0.0,
             trajectories: Vec::new(),
             ending,
             novelty,

@@ -16,11 +16,11 @@ use crate::error::Result;
 use crate::plain;
 
 /// The name of the format and its version.
-const NAME: &[u8; 8] = b"isoplan2";
+const NAME: &[u8; 8] = b"isoplan3";
 const HASH: usize = blake3::OUT_LEN;
 /// Counts of nodes, edges and supports; squared radius and threshold.
 const HEADER: usize = 5;
-const EDGE: usize = 4;
+const EDGE: usize = 5;
 const SUPPORT: usize = 6;
 /// Bytes before the nodes: name, key and header.
 const OPENING: usize = NAME.len() + HASH + 4 * HEADER;
@@ -47,7 +47,7 @@ pub(super) fn write(path: &Path, key: &str, map: &RoadMap) -> Result<()> {
     put(&[cover.squared_radius.to_bits(), threshold.to_bits()]);
     cover.rows.iter().for_each(|&row| put(&[row as u32]));
     for edge in &edges.list {
-        put(&[edge.from, edge.to, edge.steps.to_bits(), edge.rows]);
+        put(&[edge.from, edge.to, edge.steps.to_bits(), edge.rows, edge.doubted.into()]);
     }
     support_ends.iter().for_each(|&end| put(&[end as u32]));
     for one in supports {
@@ -116,7 +116,10 @@ fn decode(words: &[u32], dataset: &Dataset, axes: &[usize]) -> Option<RoadMap> {
     let rows: Vec<usize> = rows.iter().map(|&row| row as usize).collect();
     let list: Vec<Edge> = list
         .chunks_exact(EDGE)
-        .map(|e| Edge { from: e[0], to: e[1], steps: f32::from_bits(e[2]), rows: e[3] })
+        .map(|e| {
+            let (steps, doubted) = (f32::from_bits(e[2]), e[4] != 0);
+            Edge { from: e[0], to: e[1], steps, rows: e[3], doubted }
+        })
         .collect();
     let support_ends: Vec<usize> = ends.iter().map(|&end| end as usize).collect();
     let found: Vec<RecordedWay> = rest

@@ -103,6 +103,13 @@ pub struct Path {
     /// The recorded moves it borrows, one for each edge between data states: the first leads from its
     /// second state to its third. Empty for a greedy path, which knows no trajectories.
     pub hops: Vec<Hop>,
+    /// How many of these moves the learned distance holds for far longer than they were recorded: they
+    /// are taken only where no other way is left.
+    pub doubted: usize,
+    /// How far around itself a data state of the path stands for others, in the coordinates that say
+    /// where a state is, each scaled to deviation 1; 0 for a greedy path.
+    #[serde(skip)]
+    pub radius: f32,
     /// The trajectories of the dataset it borrows from, in order; the fewest that support it edge by
     /// edge.
     pub trajectories: Vec<usize>,

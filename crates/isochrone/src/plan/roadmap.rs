@@ -7,15 +7,17 @@ use super::shortest::{Edge, Edges};
 use crate::data::{Dataset, check_room};
 use crate::error::Result;
 
-/// The learned distance above which an edge is dropped although the data support it.
+/// The learned distance above which an edge is dropped, or taken only where no other way is left,
+/// although the data support it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Longest {
-    /// In learned steps.
+    /// In learned steps; longer edges are dropped.
     Steps(f32),
-    /// The share of supported edges that are kept, shortest first; others too if they are not far
-    /// above the rows that were recorded. A learned distance may read as steps plus a constant, and a
-    /// share does not mind.
+    /// The share of supported edges that are trusted, shortest first; others too if they are not far
+    /// above the rows that were recorded. The rest are taken only where no other way is left: either the
+    /// recording leapt, or the learned distance is wrong there. A learned distance may read as steps
+    /// plus a constant, and a share does not mind.
     Share(f32),
 }
 
@@ -30,7 +32,7 @@ pub(super) struct RoadMap {
     /// The trajectories that support each edge, rising; those of edge n end at `support_ends[n]`.
     pub(super) supports: Vec<RecordedWay>,
     pub(super) support_ends: Vec<usize>,
-    /// The learned steps above which an edge may have been dropped.
+    /// The learned steps above which an edge may have been dropped or doubted.
     pub(super) threshold: f32,
 }
 
@@ -57,13 +59,13 @@ impl RoadMap {
         for (group, steps) in groups.into_iter().zip(steps) {
             let RecordedWay { from, to, rows, .. } = group[0];
             let rows = group.iter().fold(rows, |fewest, support| fewest.min(support.rows));
-            let is_plausible =
-                matches!(longest, Longest::Share(_)) && steps <= FACTOR * rows as f32 + SLACK;
-            if steps > threshold && !is_plausible {
-                continue;
-            }
+            let doubted = match longest {
+                Longest::Steps(_) if steps > threshold => continue,
+                Longest::Steps(_) => false,
+                Longest::Share(_) => steps > threshold.max(FACTOR * rows as f32 + SLACK),
+            };
             // A distance that is no quasimetric may be negative; a path never gains by an edge.
-            list.push(Edge { from, to, steps: steps.max(0.0), rows });
+            list.push(Edge { from, to, steps: steps.max(0.0), rows, doubted });
             supports.extend_from_slice(group);
             support_ends.push(supports.len());
         }

@@ -13,7 +13,12 @@ pub(super) struct Edge {
     pub(super) steps: f32,
     /// The fewest rows a recorded trajectory takes along it.
     pub(super) rows: u32,
+    /// Whether it is so much longer than those rows that a way without it is taken where there is one.
+    pub(super) doubted: bool,
 }
+
+/// What a doubted edge costs beside its length: more than any way without one.
+pub(super) const DOUBTED: f32 = 1e6;
 
 /// Edges between nodes, sorted by where they lead.
 pub(super) struct Edges {
@@ -22,11 +27,17 @@ pub(super) struct Edges {
     ends: Vec<usize>,
 }
 
-/// From each node the least steps to the goals, infinity where none leads there, and the first edge
+/// From each node the least steps to the goals, those of doubted edges raised by [`DOUBTED`], infinity where none leads there, and the first edge
 /// of that way; none at a goal.
 pub(super) struct Ways {
     pub(super) steps: Vec<f32>,
     pub(super) first_edges: Vec<Option<u32>>,
+}
+
+impl Edge {
+    fn cost(&self) -> f32 {
+        if self.doubted { self.steps + DOUBTED } else { self.steps }
+    }
 }
 
 impl Edges {
@@ -66,7 +77,7 @@ impl Edges {
             }
             for index in self.leading_to(node) {
                 let edge = self.list[index];
-                let (before, total) = (edge.from as usize, edge.steps + done);
+                let (before, total) = (edge.from as usize, edge.cost() + done);
                 if total < steps[before] {
                     steps[before] = total;
                     first_edges[before] = Some(index as u32);
@@ -88,7 +99,7 @@ mod tests {
         let mut draws = Stream::new(seed, Purpose(0)).draws(0, 0);
         let mut edge = |_| {
             let (from, to) = (draws.below(nodes), draws.below(nodes));
-            Edge { from, to, steps: weight(draws.below(9)), rows: 1 }
+            Edge { from, to, steps: weight(draws.below(9)), rows: 1, doubted: false }
         };
         let mut edges: Vec<Edge> = (0..count).map(&mut edge).collect();
         edges.sort_by_key(|edge| edge.to);

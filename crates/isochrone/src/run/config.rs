@@ -19,7 +19,7 @@ use crate::nn::check_discount;
 use crate::plain;
 use crate::plan::{self, Graph};
 use crate::simulate::World;
-use crate::spelling::nearest;
+use crate::spelling::{LISTED, nearest};
 use crate::train::TrainConfig;
 
 /// Seeds of one command at most: each is a run of its own.
@@ -34,7 +34,7 @@ const LARGEST_SEED: u64 = i64::MAX as u64;
 pub struct RunConfig {
     /// Seeds first values, batches and noise.
     pub seed: u64,
-    /// γ: how far ahead the distance looks; none takes the world's own, or 0.99 for files.
+    /// γ: how far ahead the distance looks; left out, the world's own, or 0.99 for files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discount: Option<f64>,
     /// A complete run whose distance is taken over as it is, while a new policy is learned.
@@ -56,21 +56,22 @@ pub struct RunConfig {
 pub struct DataConfig {
     /// The name of a world, whose data are generated, or a file.
     pub source: String,
-    /// The world that a file was recorded in: it is where policies are judged.
+    /// The world that a file was recorded in; policies are evaluated there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded_in: Option<World>,
     /// The seed of a world's data.
     pub seed: u64,
-    /// Episodes of a world's data; none takes as many as the benchmark's.
+    /// Episodes of a world's data; left out, as many as the benchmark has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub episodes: Option<u32>,
-    /// What the actions of a file are.
+    /// Whether the actions of a file are continuous or discrete.
     pub actions: ActionKind,
     /// How states are normalized.
     pub scaling: Scaling,
     /// What networks see beside normalized states, or in their place.
     pub features: Features,
-    /// Spreads starts and random goals evenly over places; none draws each row equally often.
+    /// Spreads starts and random goals evenly over places; left out, each row is
+    /// drawn equally often.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub even: Option<Even>,
     /// The coordinates of a goal that policies see, such as `[0, 1]`; left out they see all.
@@ -79,14 +80,14 @@ pub struct DataConfig {
     /// What critics see of a goal: its whole `state`, or what the `policy` sees. Distances with a
     /// triangle inequality compare whole states.
     pub critic_goal: CriticGoal,
-    /// The share of trajectories held out, where no other data are; 0 trains on all.
+    /// The share of trajectories held out where no held-out file is named or found; 0 trains on all.
     pub validation: f64,
     /// A file of trajectories to validate on, or `none`; where this is not given and `validation` is
     /// not 0, `a-val.npz` beside `a.npz` is taken, and all of `a.npz` is trained on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<String>,
-    /// The memory that data may take, such as `4 GiB`; none takes half of what the machine has left.
-    /// It decides where rows lie, and no result.
+    /// The memory that data may take, such as `4 GiB`; left out, half of what the machine has
+    /// left. It decides where rows are kept and does not affect results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
 }
@@ -111,7 +112,7 @@ impl Default for DataConfig {
     }
 }
 
-/// What the actions of a file are.
+/// Whether the actions of a file are continuous or discrete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActionKind {
@@ -141,10 +142,11 @@ pub struct EvaluationConfig {
     pub seed: u64,
     /// Triples of states on which the triangle inequality is checked.
     pub triples: u64,
-    /// Recorded steps at least to the waypoint that the graph planner sends a policy to; none is 3.
+    /// The least number of recorded steps to the waypoint that the graph planner gives the policy;
+    /// left out, 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waypoint: Option<usize>,
-    /// Data states that planners may use; none is 1500.
+    /// Data states that planners may use; left out, 1500.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<usize>,
 }
@@ -256,7 +258,17 @@ impl RunConfig {
     pub fn explained(&self) -> Result<String> {
         let table = Table::try_from(self)
             .map_err(|error| Error::input(format!("the config cannot be written: {error}")))?;
-        Ok(meanings::explained(&table, self.algorithm.name()))
+        let choices = |path: &str| Self::choices(&table, path);
+        Ok(meanings::explained(&table, self.algorithm.name(), &choices))
+    }
+
+    /// The values that the key `path` takes, as a list, where they are few: what is said of a wrong one.
+    fn choices(table: &Table, path: &str) -> Option<String> {
+        let mut table = table.clone();
+        set(&mut table, &format!("{path}='?'")).ok()?;
+        let Err(Error::Input(complaint)) = Self::from_table(table) else { return None };
+        let listed = complaint.hint?.strip_prefix(LISTED)?.to_owned();
+        (!listed.ends_with('…')).then_some(listed)
     }
 
     /// The graph planner over `dataset` with the distance of `model`, built and followed as set here.

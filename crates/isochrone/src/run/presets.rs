@@ -4,8 +4,9 @@ use toml::Table;
 
 use super::config::{DataConfig, RunConfig};
 use crate::algorithms;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::simulate::{Body, World};
+use crate::spelling::nearest;
 
 /// Forms of learners that have a name and settings of their own: the name, the learner, and the setting
 /// that makes the form where nothing was tuned. The defaults of `cmd1` and `cmd2` are the paper's.
@@ -18,6 +19,18 @@ const FORMS: [(&str, &str, Option<&str>); 3] = [
 /// All names of learners, and of forms of them.
 pub fn known_learners() -> impl Iterator<Item = &'static str> {
     algorithms::Config::NAMES.into_iter().chain(FORMS.map(|(name, ..)| name))
+}
+
+/// Refuses a name that no learner and no form of one has.
+///
+/// # Errors
+/// There is none; the nearest name is asked for.
+pub(super) fn check_learner(name: &str) -> Result<()> {
+    let known: Vec<&str> = known_learners().collect();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    Err(Error::input(format!("unknown learner `{name}`")).hint(nearest(name, &known)))
 }
 
 /// The learner that is called `name` and the setting that its form asks for.
@@ -38,14 +51,15 @@ pub fn tuned(settings: &[String]) -> Result<RunConfig> {
 /// The settings with the learner and the setting of each form in place of its name.
 ///
 /// # Errors
-/// A setting that is not `key=value`.
+/// A setting that is not `key=value`; a learner that is unknown.
 pub fn spelled_out(settings: &[String]) -> Result<Vec<String>> {
     let mut plain = Vec::new();
     for setting in settings {
         let table = RunConfig::table(std::slice::from_ref(setting))?;
-        let named = text(&table, &["algorithm", "name"]).map(form);
-        match named {
-            Some((learner, made)) => {
+        match text(&table, &["algorithm", "name"]) {
+            Some(name) => {
+                check_learner(name)?;
+                let (learner, made) = form(name);
                 plain.push(format!("algorithm.name=\"{learner}\""));
                 plain.extend(made.map(str::to_owned));
             }

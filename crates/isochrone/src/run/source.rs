@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::config::{ActionKind, DataConfig, EvaluationConfig, RunConfig};
+use super::files::{CONFIG, PROVENANCE};
 use super::recording::Wanted;
 use crate::collective::Collective;
 use crate::data::{self, Choices, Dataset, Jumps, Loaded, Memory, Normalization};
@@ -141,6 +142,13 @@ impl Source {
         if is_here { Jumps::of(&self.dataset, may_jump).suspicious } else { 0 }
     }
 
+    /// The coordinates of a state that look like an angle that wraps; nobody looks where rows stay on disk
+    /// or are divided among processes.
+    pub fn wrapping_angles(&self) -> Vec<usize> {
+        let is_here = self.dataset.stays_in().is_none() && !self.dataset.is_divided();
+        if is_here { data::wrapping_angles(&self.dataset) } else { Vec::new() }
+    }
+
     /// How near a goal counts as reached, where a world says so.
     fn radius(&self) -> Option<f64> {
         self.world.as_ref().map(|opened| opened.environment.radius())
@@ -235,10 +243,25 @@ pub fn open_shared_source(
 /// Refuses a name that is neither a world's nor that of a file, a folder or a pattern.
 ///
 /// # Errors
-/// There is none; a world with a similar name is asked for, else all are named.
+/// There is none; a world with a similar name is asked for, else all are named. A folder that holds a
+/// run instead of data.
 pub fn check_source(name: &str) -> Result<()> {
-    if name.parse::<World>().is_ok() || data::exists(Path::new(name)) {
+    let path = Path::new(name);
+    if name.parse::<World>().is_ok() {
         return Ok(());
+    }
+    if [CONFIG, PROVENANCE].iter().all(|file| path.join(file).is_file()) {
+        return Err(Error::input("the folder holds a run, not data").in_file(path).hint(format!(
+            "`isochrone train --out {name}` resumes it, `isochrone train --from {name}` learns \
+             another policy from it"
+        )));
+    }
+    if data::exists(path) {
+        return Ok(());
+    }
+    if path.extension().is_some() || path.components().count() > 1 {
+        return Err(Error::input(format!("no file called `{name}`"))
+            .hint("check the path; it counts from the folder that you are in"));
     }
     let known: Vec<&str> = World::ALL.iter().map(|world| world.name()).collect();
     let all = || {
@@ -282,7 +305,7 @@ fn open_among(
         (Some("none"), _) | (None, None) => None,
         (Some(path), _) => Some(PathBuf::from(path)),
         (None, Some(path)) => {
-            notes.push(format!("validated on {}, found next to the data", path.display()));
+            notes.push(format!("validating on {}, found next to the data", path.display()));
             Some(path)
         }
     };

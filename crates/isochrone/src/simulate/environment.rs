@@ -98,7 +98,7 @@ pub fn check_memory(environment: &dyn Environment, episodes: u32) -> Result<()> 
     if available().is_some_and(|free| bytes > free) {
         let size = rounded(bytes);
         return Err(Error::memory(format!(
-            "recording {episodes} episodes takes {size}, which do not fit into memory"
+            "recording {episodes} episodes takes {size}, which does not fit into memory"
         ))
         .hint("ask for fewer: `data.episodes` of a config, `--episodes` of `data generate`"));
     }

@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn wrong_keys_and_names_are_met_with_the_nearest_one() {
         let text = complaint("discout = 0.9\ntransitions = [{ from = 0, to = 0 }]");
-        assert!(text.starts_with("unknown key `discout` in `"), "{text}");
+        assert!(text.starts_with("unknown key `discout` (`"), "{text}");
         assert!(text.contains("hint: did you mean `discount`? expected one of "), "{text}");
         let text = complaint(
             "discount = 0.9\ntransitions = [{ from = 0, to = 0 }, { from = 0, to = 0, prob = 1 }]",

@@ -172,7 +172,7 @@ fn the_policys_gradient_is_that_of_its_loss() {
         let problem = Problem {
             state_size: width,
             goal_size: data.normalization.goal_width(),
-            critic_goal_size: data.normalization.critic_goal_width(),
+            critic_goal: data.normalization.critic_goal_places().map(<[usize]>::len),
             action_size: actions,
             steps: 30,
             discount: 0.9,

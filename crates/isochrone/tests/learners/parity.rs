@@ -130,7 +130,7 @@ fn differences<T: Scalar>(case: &Case, allowed: f64) -> Vec<String> {
     let problem = Problem {
         state_size: STATE,
         goal_size: STATE,
-        critic_goal_size: STATE,
+        critic_goal: None,
         action_size: ACTION,
         steps,
         discount,

@@ -24,6 +24,7 @@ use isochrone::checkpoint::Lock;
 use isochrone::data::Memory;
 use isochrone::run::Conditions;
 use isochrone::run::compare::{Failure, Plan};
+use isochrone::spelling::nearest;
 use isochrone::{Error, Result};
 
 use self::engine::{Engine, Resources};
@@ -78,6 +79,13 @@ pub struct Engines {
     ray: ray::RayFlags,
 }
 
+/// The names of all engines.
+const ENGINES: [&str; 4] = ["local", "ray", "slurm", "kubernetes"];
+
+fn unknown(name: &str) -> Error {
+    Error::input(format!("unknown engine `{name}`")).hint(nearest(name, &ENGINES))
+}
+
 impl Engines {
     /// Whether runs are processes of their own.
     pub fn is_asked(&self) -> bool {
@@ -106,9 +114,7 @@ impl Engines {
             "kubernetes" => {
                 Ok(Box::new(kubernetes::Kubernetes::new(resources, &self.kubernetes, out)?))
             }
-            name => Err(Error::input(format!("unknown engine `{name}`")).hint(
-                isochrone::spelling::nearest(name, &["local", "ray", "slurm", "kubernetes"]),
-            )),
+            name => Err(unknown(name)),
         }
     }
 
@@ -117,6 +123,9 @@ impl Engines {
     /// # Errors
     /// As [`execute`](Self::execute), except that nothing needs to be installed.
     pub fn tell(&self, plan: &Plan, out: &Path, device: &str, threads: usize) -> Result<()> {
+        if let Some(name) = self.engine.as_deref().filter(|name| !ENGINES.contains(name)) {
+            return Err(unknown(name));
+        }
         let sweep = Sweep::new(plan, out, device, self.cpus)?;
         for (index, folder) in sweep.runs.iter().enumerate() {
             let state = if plan.jobs[index].is_complete() { "complete" } else { "to do" };

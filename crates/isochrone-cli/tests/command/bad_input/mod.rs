@@ -274,7 +274,8 @@ fn commands_that_ask_a_run_refuse_what_is_none() {
     refused(&["config", "--algorithm", "cmd"], &["`cmd`", "`cmd1`"]);
     for command in ["config", "train"] {
         refused(&[command, "pinwhel"], &["`pinwhel`", "did you mean `pinwheel`?"]);
-        refused(&[command, "nothing.npz"], &["no file and no world", "`roads`", "`antmaze-umaze`"]);
+        refused(&[command, "nothing.npz"], &["no file called `nothing.npz`", "check the path"]);
+        refused(&[command, "nothing"], &["no file and no world", "`roads`", "`antmaze-umaze`"]);
     }
     refused(&["exact", "none.toml"], &["cannot read", "none.toml"]);
 }

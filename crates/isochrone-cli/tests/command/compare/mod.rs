@@ -60,7 +60,7 @@ fn a_simulator_that_is_not_installed_is_said_without_naming_a_run() {
     command.arg(FOLDER.path().join("ants")).env("MUJOCO_LIB", "no-such-library");
     let [_, told] = said(command, 2);
     assert!(told.starts_with("error: no MuJoCo library"), "{told}");
-    assert!(told.contains("in `no-such-library`") && !told.contains("gcbc"), "{told}");
+    assert!(told.contains("(`no-such-library`)") && !told.contains("gcbc"), "{told}");
 }
 
 /// Cloning learns no distance, so no planner can steer its policy: the row stays, the cells are empty.
@@ -410,7 +410,7 @@ fn what_cannot_be_compared_is_refused_before_any_training() {
     let world = ["--world", "pinwheel"];
     let with = |more: &[&'static str]| -> Vec<&'static str> { [&world[..], more].concat() };
     refused(&["--world", "pinwhel"], &["unknown world `pinwhel`", "`pinwheel`"]);
-    refused(&with(&["--algorithm", "cmd2,cmd"]), &["unknown algorithm `cmd`", "`cmd1`"]);
+    refused(&with(&["--algorithm", "cmd2,cmd"]), &["unknown learner `cmd`", "`cmd1`"]);
     refused(&with(&["--extraction", "ddpg"]), &["unknown extraction `ddpg`", "`ddpg-bc`"]);
     refused(&with(&["--seeds", "0"]), &["`--seeds` is `0`"]);
     refused(&with(&["--set", "train.stepz=1"]), &["`stepz`", "`steps`", "pinwheel"]);

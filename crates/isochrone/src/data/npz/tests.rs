@@ -202,7 +202,7 @@ fn foreign_files_are_named_with_the_way_to_convert() {
 fn a_missing_key_is_named_with_the_keys_that_are_there() {
     let bench = Bench::new();
     let error = bench.complaint(NO_TERMINALS);
-    assert!(error.starts_with("no key `terminals`, found `states`, `actions`, `dones` in"));
+    assert!(error.starts_with("no key `terminals`, found `states`, `actions`, `dones` (`"));
     assert!(error.ends_with("is `dones` meant? save it as `terminals`"), "{error}");
     let data = floats(&[1.0]);
     let typo = stored(&[("statse", npy::Item::Float32, &[1, 1], &data)]);

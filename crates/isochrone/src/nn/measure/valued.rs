@@ -22,7 +22,7 @@ pub struct ValuedShape {
     pub state_values: usize,
     /// How many values of states with actions there are.
     pub action_values: usize,
-    /// Coordinates of a learned representation of the goal; none shows the goal itself.
+    /// Coordinates of a learned representation of the goal; left out, the goal itself is shown.
     pub representation: Option<usize>,
     /// What the numbers mean.
     pub reading: Reading,

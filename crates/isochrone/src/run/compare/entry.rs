@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::run::known_learners;
-use crate::spelling::nearest;
+use crate::run::presets::check_learner;
 
 /// One learner that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,14 +50,11 @@ pub(super) fn entries(words: &[String]) -> Result<Vec<LearnerEntry>> {
                 known_learners()
                     .map(|name| LearnerEntry { learner: name.to_owned(), ..entry.clone() }),
             ),
-            known if entry.is_file() || known_learners().any(|name| name == known) => {
-                found.push(entry);
-            }
             name => {
-                let known: Vec<&str> = known_learners().collect();
-                return Err(
-                    Error::input(format!("unknown algorithm `{name}`")).hint(nearest(name, &known))
-                );
+                if !entry.is_file() {
+                    check_learner(name)?;
+                }
+                found.push(entry);
             }
         }
     }

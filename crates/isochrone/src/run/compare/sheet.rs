@@ -32,9 +32,8 @@ use crate::checkpoint::write_whole;
 use crate::error::{Error, Result};
 use crate::plain;
 use crate::run::config::overlay;
-use crate::run::known_learners;
+use crate::run::presets::check_learner;
 use crate::simulate::World;
-use crate::spelling::nearest;
 
 const SHEET: &str = "sheet.toml";
 
@@ -134,12 +133,7 @@ impl Sheet {
         let in_worlds = sheet.world.values().flat_map(|world| world.learner.keys());
         let named = sheet.algorithms.iter().chain(sheet.learner.keys()).chain(in_worlds);
         for name in named.chain(learners) {
-            if !known_learners().any(|known| known == name) {
-                let known: Vec<&str> = known_learners().collect();
-                return Err(
-                    Error::input(format!("unknown algorithm `{name}`")).hint(nearest(name, &known))
-                );
-            }
+            check_learner(name)?;
         }
         Ok(sheet)
     }
@@ -244,9 +238,9 @@ mod tests {
     fn unknown_names_are_refused() {
         for (from, to, wanted) in [
             ("seeds = 3", "sedes = 3", "not a sheet: unknown field `sedes`"),
-            ("'gcbc'", "'gcb'", "unknown algorithm `gcb`"),
-            ("[learner.qrl]", "[learner.qlr]", "unknown algorithm `qlr`"),
-            ("navigate.learner.qrl]", "navigate.learner.qlr]", "unknown algorithm `qlr`"),
+            ("'gcbc'", "'gcb'", "unknown learner `gcb`"),
+            ("[learner.qrl]", "[learner.qlr]", "unknown learner `qlr`"),
+            ("navigate.learner.qrl]", "navigate.learner.qlr]", "unknown learner `qlr`"),
             (
                 "[world.pointmaze-giant",
                 "[world.pointmaze-gigant",

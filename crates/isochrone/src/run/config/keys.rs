@@ -19,14 +19,16 @@ pub(super) fn read_algorithm(mut table: Table) -> Result<algorithms::Config> {
         Some(other) => return Err(wrong_type("algorithm.name", "a name", &other)),
     };
     let Some(defaults) = algorithms::Config::named(&name) else {
-        return Err(Error::input(format!("unknown algorithm `{name}`"))
+        return Err(Error::input(format!("unknown learner `{name}`"))
             .hint(nearest(&name, &algorithms::Config::NAMES)));
     };
     let mut whole = Table::try_from(defaults).map_err(|error| Error::input(error.to_string()))?;
     whole.remove("name");
     overlay(&mut whole, table);
-    let read = algorithms::Config::read(&name, Value::Table(whole));
-    read.expect("a learner that has defaults").map_err(|error| unreadable("algorithm", &error))
+    let section = Value::Table(whole);
+    let read = algorithms::Config::read(&name, section.clone());
+    let read = read.expect("a learner that has defaults");
+    read.map_err(|error| unreadable("algorithm", &section, &error))
 }
 
 /// Writes what was `given` over the defaults, key by key; a thing of another kind replaces them.
@@ -52,15 +54,24 @@ pub(super) fn read_part<T: DeserializeOwned>(key: &str, value: Option<Value>) ->
 
 /// Reads one part of the config; an error names the dotted key.
 fn read_value<T: DeserializeOwned>(key: &str, value: Value) -> Result<T> {
-    T::deserialize(value).map_err(|error| unreadable(key, &error))
+    let section = value.clone();
+    T::deserialize(value).map_err(|error| unreadable(key, &section, &error))
 }
 
-/// The error of a part of the config. The last line of TOML's own words names the place inside it.
-fn unreadable(key: &str, error: &toml::de::Error) -> Error {
-    let words = error.to_string();
+/// The error of a part of the config, `section`. The last line of TOML's own words names the place inside
+/// it; where a section has several kinds that is as far as they go, and the wrong choice is looked for.
+fn unreadable(key: &str, section: &Value, error: &toml::de::Error) -> Error {
+    let (words, message) = (error.to_string(), one_line(error.message()));
     let inner = words.lines().last().and_then(|line| line.strip_prefix("in `")?.strip_suffix('`'));
-    let key = inner.map_or_else(|| key.to_owned(), |inner| format!("{key}.{inner}"));
-    explain(&key, &one_line(error.message()))
+    let inside = inner.iter().flat_map(|inner| inner.split('.'));
+    let place = inside.clone().try_fold(section, |value, key| value.get(key));
+    let wrong = message.strip_prefix("unknown variant `").and_then(|rest| rest.split('`').next());
+    let of_choice = |(key, value): (&String, &Value)| {
+        (value.as_str().is_some() && value.as_str() == wrong).then(|| key.clone())
+    };
+    let choice = place.and_then(Value::as_table).and_then(|place| place.iter().find_map(of_choice));
+    let keys: Vec<&str> = std::iter::once(key).chain(inside).chain(choice.as_deref()).collect();
+    explain(&keys.join("."), &message)
 }
 
 /// Turns serde's words into ours: the key, expected and found, and the nearest known name.
@@ -81,6 +92,8 @@ fn explain(key: &str, message: &str) -> Error {
         ("expected usize", "expected a whole number, 0 or more"),
         ("expected f64", "expected a number"),
     ];
+    // What we say of a value ourselves ends with a hint of its own.
+    let (message, hint) = message.split_once("; hint: ").unwrap_or((message, SEE_CONFIG));
     let mut message = message.to_owned();
     for (theirs, ours) in expected {
         message = message.replace(theirs, ours);
@@ -88,7 +101,7 @@ fn explain(key: &str, message: &str) -> Error {
     if let Some((before, _)) = message.split_once("expected struct") {
         message = format!("{before}expected a section");
     }
-    Error::input(format!("`{key}`: {message}")).hint(SEE_CONFIG)
+    Error::input(format!("`{key}`: {message}")).hint(hint)
 }
 
 /// The error of a key with a value of another type.

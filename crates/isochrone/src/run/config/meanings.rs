@@ -131,17 +131,35 @@ fn comment(out: &mut String, text: &str) {
     let _ = writeln!(out, "{line}");
 }
 
+/// The values that a key takes, as a list, where they are few.
+type Choices<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// Adds the keys of a section, then the sections below it.
-fn section(out: &mut String, types: &Types, path: &str, kind: &str, values: &Table) {
+fn section(
+    out: &mut String,
+    types: &Types,
+    choices: Choices<'_>,
+    (path, kind): (&str, &str),
+    values: &Table,
+) {
     let fields = fields(types, kind, values);
+    let path_of =
+        |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    let choices_of = |key: &str| values.get(key)?.as_str().and_then(|_| choices(&path_of(key)));
     let known = |key: &str| fields.iter().find(|field| field.name == key);
     let is_section = |key: &str| values.get(key).is_some_and(Value::is_table);
     // What chooses a kind is no field of it.
     for (key, value) in values.iter().filter(|(key, _)| known(key).is_none() && !is_section(key)) {
+        if let Some(listed) = choices_of(key) {
+            comment(out, &format!("One of {listed}."));
+        }
         let _ = writeln!(out, "{key} = {value}");
     }
     for field in fields.iter().filter(|field| !is_section(&field.name)) {
         comment(out, &field.meaning);
+        if let Some(listed) = choices_of(&field.name) {
+            comment(out, &format!("One of {listed}."));
+        }
         let _ = match values.get(&field.name) {
             Some(value) => writeln!(out, "{} = {value}", field.name),
             None => writeln!(out, "# {} = (not set)", field.name),
@@ -149,18 +167,20 @@ fn section(out: &mut String, types: &Types, path: &str, kind: &str, values: &Tab
     }
     for (key, value) in values {
         let Value::Table(inner) = value else { continue };
-        let inner_path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        let inner_path = path_of(key);
         out.push('\n');
         if let Some(field) = known(key) {
             comment(out, &field.meaning);
         }
         let _ = writeln!(out, "[{inner_path}]");
-        section(out, types, &inner_path, known(key).map_or("", |field| &field.kind), inner);
+        let kind = known(key).map_or("", |field| &field.kind);
+        section(out, types, choices, (&inner_path, kind), inner);
     }
 }
 
-/// The config as TOML, every key with its meaning; one that is not set stands in a comment.
-pub(super) fn explained(config: &Table, learner: &str) -> String {
+/// The config as TOML, every key with its meaning and the values it takes, where they are few; one that
+/// is not set stands in a comment.
+pub(super) fn explained(config: &Table, learner: &str, choices: Choices<'_>) -> String {
     let mut types = Types::new();
     SHARED.iter().for_each(|source| read(source, &mut types));
     // Every learner calls its choices `Config`; those of this one are meant.
@@ -168,7 +188,7 @@ pub(super) fn explained(config: &Table, learner: &str) -> String {
     let source = algorithms::Config::SOURCES.iter().find(|(name, _)| *name == learner);
     source.iter().for_each(|(_, source)| read(source, &mut types));
     let mut out = String::new();
-    section(&mut out, &types, "", "RunConfig", config);
+    section(&mut out, &types, choices, ("", "RunConfig"), config);
     out
 }
 
@@ -220,6 +240,10 @@ mod tests {
         }
         let features = "data.features={kind='fourier', count=4, length=1.0, axes=[0]}".to_owned();
         complete(&RunConfig::parse("", &[features]).unwrap());
+        let text = complete(&RunConfig::default());
+        for line in ["# One of `none`, `standard`, `range`.", "# One of `auto`, `one-hot`."] {
+            assert!(text.contains(line), "{text}");
+        }
         assert_eq!(unexplained("a = 1\n# b\nb = 2\nc = 3"), ["c = 3"]);
     }
 

@@ -17,11 +17,11 @@ fn declared(config: &Config, data: &Dataset, farthest: Option<f64>) -> Program<f
     let (state_size, action_size) = (data.state_size(), data.action_size());
     let mut parameters = Parameters::default();
     let (steps, discount, radius) = (STEPS, 0.95, Some(0.3));
-    let (goal_size, critic_goal_size) = (state_size, state_size);
+    let goal_size = state_size;
     let problem = Problem {
         state_size,
         goal_size,
-        critic_goal_size,
+        critic_goal: None,
         action_size,
         steps,
         discount,

@@ -77,7 +77,7 @@ async function clicks() {
   const learned = `${path.direct.toFixed(1)} learned steps from start to goal; ${path.steps.toFixed(1)} learned steps added up`;
   assert.ok((await text(page, "#path-words")).includes(learned));
   await page.click("#path-greedy");
-  await page.waitForFunction(() => !document.getElementById("path-words").innerText.includes("recorded"));
+  await page.waitForFunction(() => !document.getElementById("path-words").innerText.includes("recorded steps"));
   await page.click("#path-graph");
   await picture(page, "clicked");
   // A drag moves the goal.
