@@ -350,18 +350,19 @@ fn cautions(doubts: &Doubts, path: &Path) -> Vec<String> {
             ));
         }
         let counted = recorded + doubts.uncovered;
-        let most = path.steps.max(direct);
-        if most > FACTOR * counted + SLACK && direct <= FACTOR * counted + SLACK {
-            cautions.push(format!(
-                "disagreement: {most:.1} steps are learned along the path, move by move, where {were}; \
-                 either the learned distance is too long between near states, or the path passes where \
-                 nothing recorded does"
-            ));
-        } else if direct > FACTOR * counted + SLACK {
+        let is_too_long = |steps: f32| steps > FACTOR * counted + SLACK;
+        if is_too_long(direct) {
             cautions.push(format!(
                 "disagreement: {direct:.1} steps are learned where {were}; either the learned \
                  distance is too long here, or the recording waited less or had more luck than can be \
                  counted on"
+            ));
+        } else if is_too_long(path.steps) {
+            cautions.push(format!(
+                "disagreement: {:.1} steps are learned along the path, move by move, where {were}; \
+                 either the learned distance is too long between near states, or the path passes where \
+                 nothing recorded does",
+                path.steps
             ));
         } else if counted > FACTOR * direct + SLACK {
             cautions.push(format!(

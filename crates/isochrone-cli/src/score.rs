@@ -136,8 +136,7 @@ pub fn run(arguments: &Score) -> Result<()> {
     };
     let doubt = judgement.doubt();
     // The table has what elapsed.
-    let elapsed = if calibration.is_some() { 2 } else { 0 };
-    let told = wording::judgement(&judgement).split_off(elapsed);
+    let told = wording::beside_elapsed(&judgement);
     let report = Report {
         data: arguments.data.clone(),
         goal: arguments.goal.clone(),

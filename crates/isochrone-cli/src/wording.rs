@@ -144,8 +144,12 @@ pub fn recorded(found: &AgainstElapsed) -> String {
 /// not be read as steps.
 pub fn judgement(judgement: &Judgement<'_>) -> Vec<String> {
     let elapsed = judgement.elapsed.map(|found| [elapsed_share(found), medians(found)]);
-    let mut lines: Vec<String> = elapsed.into_iter().flatten().collect();
-    let doubt = judgement.doubt();
+    elapsed.into_iter().flatten().chain(beside_elapsed(judgement)).collect()
+}
+
+/// The same without what elapsed.
+pub fn beside_elapsed(judgement: &Judgement<'_>) -> Vec<String> {
+    let (mut lines, doubt) = (Vec::new(), judgement.doubt());
     if let Some(found) = judgement.solved {
         lines.push(solved(found));
         // Beside another doubt: its remedies are for the default learner; others are first told to switch.

@@ -153,21 +153,18 @@ impl Inspection {
 /// The dimensions of the states of data in memory that look like an angle that wraps: neighbours across
 /// the ends of its range would be learned as far apart.
 pub fn wrapping_angles(dataset: &Dataset) -> Vec<usize> {
-    let lengths: Vec<usize> =
-        (0..dataset.trajectories()).map(|at| dataset.trajectory(at).len()).collect();
-    let (states, state_size) = (dataset.states(), dataset.state_size());
-    wrapping(&Rows { states, state_size, lengths: &lengths }, &columns(states, state_size))
+    let lengths: Vec<usize> = dataset.lengths().collect();
+    let rows = Rows::of(dataset, &lengths);
+    wrapping(&rows, &columns(rows.states, rows.state_size))
 }
 
 impl Jumps {
     /// Those in data that are in memory, of a world in which a step from one state to another may be a
     /// jump.
     pub fn of(dataset: &Dataset, may_jump: impl Fn(&[f32], &[f32]) -> bool) -> Self {
-        let lengths: Vec<usize> =
-            (0..dataset.trajectories()).map(|at| dataset.trajectory(at).len()).collect();
-        let (states, state_size) = (dataset.states(), dataset.state_size());
-        let rows = Rows { states, state_size, lengths: &lengths };
-        let columns = columns(states, state_size);
+        let lengths: Vec<usize> = dataset.lengths().collect();
+        let rows = Rows::of(dataset, &lengths);
+        let columns = columns(rows.states, rows.state_size);
         jumps(&rows, &columns, positions(&rows, &columns), may_jump)
     }
 }
@@ -177,6 +174,12 @@ struct Rows<'a> {
     states: &'a [f32],
     state_size: usize,
     lengths: &'a [usize],
+}
+
+impl<'a> Rows<'a> {
+    fn of(dataset: &'a Dataset, lengths: &'a [usize]) -> Self {
+        Self { states: dataset.states(), state_size: dataset.state_size(), lengths }
+    }
 }
 
 fn lengths(lengths: &[usize]) -> Lengths {
@@ -370,7 +373,7 @@ fn wrapping(rows: &Rows<'_>, columns: &[ColumnSummary]) -> Vec<usize> {
             turns += usize::from(share > TURNS && share <= WRAPS);
             within += usize::from((0.2..0.8).contains(&place));
         }
-        let often = leaps.max(FEWEST) as f64 >= LEAST_SHARE * count as f64 && leaps >= FEWEST;
+        let often = leaps >= FEWEST && leaps as f64 >= LEAST_SHARE * count as f64;
         range > 0.0 && often && leaps > PER_TURN * turns && within as f64 > WITHIN * count as f64
     };
     (0..rows.state_size).filter(wraps).collect()

@@ -110,7 +110,7 @@ impl Source {
     pub fn solved(&self, config: &RunConfig, tell: &Tell<'_>) -> Result<Option<Solved>> {
         let own = config.algorithm.teacher();
         let unlike = own.is_none() && !config.data.policy_goal.is_empty();
-        if unlike || self.dataset.stays_in().is_some() || self.dataset.is_divided() {
+        if unlike || !self.is_here() {
             return Ok(None);
         }
         let dataset = self.learned_from(config)?;
@@ -138,15 +138,18 @@ impl Source {
         let may_jump = |from: &[f32], to: &[f32]| {
             self.world.as_ref().is_some_and(|opened| opened.world.may_jump(from, to))
         };
-        let is_here = self.dataset.stays_in().is_none() && !self.dataset.is_divided();
-        if is_here { Jumps::of(&self.dataset, may_jump).suspicious } else { 0 }
+        if self.is_here() { Jumps::of(&self.dataset, may_jump).suspicious } else { 0 }
     }
 
     /// The coordinates of a state that look like an angle that wraps; nobody looks where rows stay on disk
     /// or are divided among processes.
     pub fn wrapping_angles(&self) -> Vec<usize> {
-        let is_here = self.dataset.stays_in().is_none() && !self.dataset.is_divided();
-        if is_here { data::wrapping_angles(&self.dataset) } else { Vec::new() }
+        if self.is_here() { data::wrapping_angles(&self.dataset) } else { Vec::new() }
+    }
+
+    /// Whether this process has all rows in memory.
+    fn is_here(&self) -> bool {
+        self.dataset.stays_in().is_none() && !self.dataset.is_divided()
     }
 
     /// How near a goal counts as reached, where a world says so.

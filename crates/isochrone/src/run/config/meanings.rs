@@ -145,21 +145,22 @@ fn section(
     let fields = fields(types, kind, values);
     let path_of =
         |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    let choices_of = |key: &str| values.get(key)?.as_str().and_then(|_| choices(&path_of(key)));
+    let list_choices = |out: &mut String, key: &str| {
+        let is_text = values.get(key).is_some_and(Value::is_str);
+        if let Some(listed) = is_text.then(|| choices(&path_of(key))).flatten() {
+            comment(out, &format!("One of {listed}."));
+        }
+    };
     let known = |key: &str| fields.iter().find(|field| field.name == key);
     let is_section = |key: &str| values.get(key).is_some_and(Value::is_table);
     // What chooses a kind is no field of it.
     for (key, value) in values.iter().filter(|(key, _)| known(key).is_none() && !is_section(key)) {
-        if let Some(listed) = choices_of(key) {
-            comment(out, &format!("One of {listed}."));
-        }
+        list_choices(out, key);
         let _ = writeln!(out, "{key} = {value}");
     }
     for field in fields.iter().filter(|field| !is_section(&field.name)) {
         comment(out, &field.meaning);
-        if let Some(listed) = choices_of(&field.name) {
-            comment(out, &format!("One of {listed}."));
-        }
+        list_choices(out, &field.name);
         let _ = match values.get(&field.name) {
             Some(value) => writeln!(out, "{} = {value}", field.name),
             None => writeln!(out, "# {} = (not set)", field.name),
