@@ -729,8 +729,9 @@ def extract_paired(update, critics, with_action, choices):
     extract(update, policy, "mixed0", after, lambda s: farthest(lambda c: c[1](s)), **choices)
 
 
-def tmd(update, **choices):
+def tmd(update, *, undivided=(), invariance_weight=0.1, backup_weight=0.1, **choices):
     critics, with_action = paired(update, choices)
+    read = lambda term, d: jnp.sqrt(8.0) * d if term in undivided else d
     loss = 0.0
     for phi, psi, head in critics:
         s = state("start")
@@ -738,11 +739,11 @@ def tmd(update, **choices):
         goals = psi(state("future"))
         d = pairs(head, starts, goals)
         left = hold(pairs(head, psi(state("next")), goals))
-        one = backup(d, left, 1.0, choices.get("cutoff", 3.0), 0.5)
-        loss = loss + contrast(-d, "backward") + 0.1 * one
+        both = read("backup", d), read("backup", left)
+        one = backup(*both, 1.0, choices.get("cutoff", 3.0), 0.5)
+        loss = loss + contrast(-d, "backward") + backup_weight * one
         if with_action:
-            undivided = jnp.sqrt(8.0) if choices.get("undivided") else 1.0
-            loss = loss + 0.1 * undivided * head(psi(s), starts).mean()
+            loss = loss + invariance_weight * read("invariance", head(psi(s), starts).mean())
     update.descend("critic", loss, "distance")
     extract_paired(update, critics, with_action, choices)
 
@@ -921,7 +922,21 @@ LEARNERS = {
             case("algorithm.critic=state", state_critic=True, extraction="none"),
             *heads("mrn-2"),
             case(extraction="ddpg-bc"),
-            case("algorithm.invariance_of=undivided", undivided=True, extraction="none"),
+            case("algorithm.invariance_of=undivided", undivided=["invariance"], extraction="none"),
+            case(
+                "algorithm.backup_of=undivided algorithm.cutoff=0.5",
+                undivided=["backup"],
+                cutoff=0.5,
+                extraction="none",
+            ),
+            case(
+                "algorithm.invariance_of=undivided algorithm.invariance_weight=1.0"
+                " algorithm.backup_of=undivided algorithm.backup_weight=0.05",
+                undivided=["invariance", "backup"],
+                invariance_weight=1.0,
+                backup_weight=0.05,
+                extraction="none",
+            ),
         ],
     ),
     "mqe": (

@@ -130,7 +130,7 @@ impl Mqe {
         let left = self.distance.critics.pairwise(program, critic, waypoints, goals);
         let gaps = program.column(Column::Gap(waypoint));
         let Config { cutoff, diagonal, .. } = *config;
-        let shape = Backup { discount: self.discount, cutoff, diagonal };
+        let shape = Backup { scale: 1.0, discount: self.discount, cutoff, diagonal };
         let backup = program.backup(shape, distance, left, gaps);
 
         // Some action at a state costs nothing.

@@ -4,8 +4,8 @@
 //! the data policy's: d(ψ(s), φ(s, a)) → 0 (the action at a state may be the best one) and a one-step
 //! backup, e^{−d(φ(s,a), ψ(g))} = γ E e^{−d(ψ(s'), ψ(g))}.
 //!
-//! Myers et al. 2025. The contrast chooses the start, as in the release; d is divided by `scale` once,
-//! everywhere (the release divides inside the contrast alone).
+//! Myers et al. 2025. The contrast chooses the start, as in the release. d is divided by `scale` once,
+//! everywhere; the release divides inside the contrast alone, as `invariance_of` and `backup_of` can.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +31,11 @@ pub struct Config {
     /// ζ of the invariance, mean d(ψ(s), φ(s, a)).
     pub invariance_weight: f64,
     /// Which distance that weighs.
-    pub invariance_of: Invariance,
+    pub invariance_of: TermDistance,
     /// ζ of the backup.
     pub backup_weight: f64,
+    /// Which distance the backup and its cutoff are of.
+    pub backup_of: TermDistance,
     /// Where d − d' is above it, the backup is linear: 3 in the release, 5 in the paper.
     pub cutoff: f64,
     /// The weight of matching pairs in the backup.
@@ -67,8 +69,9 @@ impl Default for Config {
             critic: Critic::Auto,
             offsets: Offsets::default(),
             invariance_weight: 0.1,
-            invariance_of: Invariance::Divided,
+            invariance_of: TermDistance::Divided,
             backup_weight: 0.1,
+            backup_of: TermDistance::Divided,
             cutoff: 3.0,
             diagonal: 0.5,
             critics: 2,
@@ -84,13 +87,14 @@ impl Default for Config {
     }
 }
 
-/// Which distance between a state and its action costs.
+/// Which distance a term of the loss is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Invariance {
+pub enum TermDistance {
     /// The distance as it is read, divided by its scale.
     Divided,
-    /// The head's own, not divided, as in the authors' code, which gives it weight 1.
+    /// The head's own, not divided, as in the authors' code, where the invariance has weight 1 and the
+    /// backup 0.05.
     Undivided,
 }
 
@@ -129,6 +133,14 @@ impl Tmd {
         Ok(Self { config: config.clone(), steps, discount, distance, policy })
     }
 
+    /// What makes the distance the one that a term is of.
+    fn factor(&self, of: TermDistance) -> f64 {
+        match of {
+            TermDistance::Divided => 1.0,
+            TermDistance::Undivided => self.distance.scale(),
+        }
+    }
+
     /// The terms of one critic's loss.
     fn terms<T: Scalar>(&self, program: &mut Program<T>, critic: usize) -> Vec<(f64, Value)> {
         let config = &self.config;
@@ -147,17 +159,15 @@ impl Tmd {
         let left = self.distance.critics.pairwise(program, critic, successors, goals);
         let gaps = program.column(Column::Gap(next));
         let Config { cutoff, diagonal, .. } = *config;
-        let shape = Backup { discount: self.discount, cutoff, diagonal };
+        let scale = self.factor(config.backup_of);
+        let shape = Backup { scale, discount: self.discount, cutoff, diagonal };
         let backup = program.backup(shape, distance, left, gaps);
 
         // The invariance: some action at a state costs nothing.
         let choosing = self.distance.choosing(program, critic, starts);
         let invariance = choosing.map(|distance| {
             let mean = program.mean(distance, Scale::Unit);
-            let scale = match config.invariance_of {
-                Invariance::Divided => 1.0,
-                Invariance::Undivided => self.distance.scale(),
-            };
+            let scale = self.factor(config.invariance_of);
             (config.invariance_weight * scale, mean)
         });
         [(1.0, contrast), (config.backup_weight, backup)].into_iter().chain(invariance).collect()

@@ -1,10 +1,11 @@
-// discount^k exp(d - d') - d for all pairs, linear past the cutoff. A block a row; keeps the slopes.
+// discount^k exp(d - d') - d of scaled distances for all pairs, linear past the cutoff. A block a row;
+// keeps the slopes.
 
 extern "C" __global__ void backup_forward(const float* distance, const float* left,
                                           const float* gaps, float* out, float* slopes,
-                                          float* parts, u32* counter, int size, double discount,
-                                          float cutoff, float all, float matching,
-                                          long long stride) {
+                                          float* parts, u32* counter, int size, float scale,
+                                          double discount, float cutoff, float all,
+                                          float matching, long long stride) {
     int row = blockIdx.x;
     distance = own(distance, stride) + row * size;
     left = own(left, stride) + row * size;
@@ -15,12 +16,14 @@ extern "C" __global__ void backup_forward(const float* distance, const float* le
     __syncthreads();
     float sum = 0.0f, match = 0.0f;
     for (int column = threadIdx.x; column < size; column += blockDim.x) {
-        float d = distance[column], gap = d - left[column], term = gap, slope = 1.0f;
+        float d = distance[column], gap = (d - left[column]) * scale, term = gap, slope = 1.0f;
         if (!(gap > cutoff)) {
             float ratio = factor * exponential(gap);
-            term = ratio - d;
+            // Rounded by itself, so that a scale of 1 changes no bit.
+            term = ratio - __fmul_rn(d, scale);
             slope = ratio - 1.0f;
         }
+        slope *= scale;
         sum += term;
         match += column == row ? term : 0.0f;
         slopes[column] = slope * all + (column == row ? slope * matching : 0.0f);

@@ -12,9 +12,11 @@ use crate::engine::{
 /// How a backup is weighed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backup {
+    /// What distances are multiplied by before.
+    pub scale: f64,
     /// γ.
     pub discount: f64,
-    /// Where d − d' is above it, the term is linear.
+    /// Where d − d', so scaled, is above it, the term is linear.
     pub cutoff: f64,
     /// The weight of the mean over matching pairs; the mean over all pairs has the rest.
     pub diagonal: f64,
@@ -57,11 +59,13 @@ impl BackupLoss {
     /// that loops have no branch.
     #[inline(always)]
     fn term<T: Scalar>(&self, discount: T, distance: T, left: T) -> (T, T) {
-        let gap = distance - left;
+        let scale = T::of(self.shape.scale);
+        let gap = (distance - left) * scale;
         let ratio = discount * gap.exp();
         let linear = gap > T::of(self.shape.cutoff);
-        let term = if linear { gap } else { ratio - distance };
-        (term, if linear { T::ONE } else { ratio - T::ONE })
+        let term = if linear { gap } else { ratio - distance * scale };
+        let slope = if linear { T::ONE } else { ratio - T::ONE };
+        (term, slope * scale)
     }
 
     fn discount<T: Scalar>(&self, gap: T) -> T {
@@ -135,6 +139,7 @@ impl Kernels for BackupLoss {
             Argument::Write(queue.kept(1)),
             Argument::Write(queue.kept(2)),
             Argument::size(self.size),
+            Argument::Float(self.shape.scale as f32),
             Argument::Wide(self.shape.discount),
             Argument::Float(self.shape.cutoff as f32),
             Argument::Float(all),
@@ -170,14 +175,17 @@ mod tests {
     use super::*;
     use crate::ops::differences::Bench;
 
-    const SHAPE: Backup = Backup { discount: 0.8, cutoff: 1.0, diagonal: 0.4 };
+    const SHAPE: Backup = Backup { scale: 1.0, discount: 0.8, cutoff: 1.0, diagonal: 0.4 };
 
     #[test]
     fn the_loss_has_the_gradient_of_its_formula_on_both_sides_of_the_cutoff() {
-        Bench::new(&[(4, 4)]).holding(&[(4, 4), (4, 1)]).check_from(
-            |_, numbers| numbers.iter_mut().for_each(|x| *x *= 3.0),
-            |program, values| program.backup(SHAPE, values[0], values[1], values[2]),
-        );
+        for scale in [1.0, 1.7] {
+            let shape = Backup { scale, ..SHAPE };
+            Bench::new(&[(4, 4)]).holding(&[(4, 4), (4, 1)]).check_from(
+                |_, numbers| numbers.iter_mut().for_each(|x| *x *= 3.0),
+                |program, values| program.backup(shape, values[0], values[1], values[2]),
+            );
+        }
     }
 
     #[test]
@@ -192,16 +200,20 @@ mod tests {
     #[test]
     fn the_minimum_is_the_certainty_equivalent_of_what_is_left() {
         // Two successors, 1 and 3 nats from the goal with equal chance, one and two steps away.
-        let loss = BackupLoss { shape: Backup { cutoff: 50.0, ..SHAPE }, size: 1 };
         let cases: [(f64, f64); 2] = [(1.0, 1.0), (3.0, 2.0)];
         let minimum =
             -cases.iter().map(|(left, k)| 0.5 * 0.8f64.powf(*k) * (-left).exp()).sum::<f64>().ln();
-        let slope = |d: f64| {
-            let slopes = cases.map(|(left, k)| loss.term(loss.discount(k), d, left).1);
-            slopes.iter().sum::<f64>()
-        };
-        assert!(slope(minimum).abs() < 1e-12);
-        assert!(slope(minimum - 0.1) < 0.0 && slope(minimum + 0.1) > 0.0);
+        // In nats, of which a distance is one part in `scale`.
+        for scale in [1.0, 4.0] {
+            let loss = BackupLoss { shape: Backup { scale, cutoff: 50.0, ..SHAPE }, size: 1 };
+            let slope = |d: f64| {
+                let slopes =
+                    cases.map(|(left, k)| loss.term(loss.discount(k), d / scale, left / scale).1);
+                slopes.iter().sum::<f64>()
+            };
+            assert!(slope(minimum).abs() < 1e-12);
+            assert!(slope(minimum - 0.1) < 0.0 && slope(minimum + 0.1) > 0.0);
+        }
     }
 
     #[test]
@@ -211,6 +223,16 @@ mod tests {
         let (term, slope) = loss.term(0.8, 2.5, 2.0);
         let ratio = 0.8 * 0.5f64.exp();
         assert!((term - (ratio - 2.5)).abs() < 1e-12 && (slope - (ratio - 1.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_cutoff_is_one_of_scaled_distances() {
+        let loss = BackupLoss { shape: Backup { scale: 2.0, ..SHAPE }, size: 1 };
+        assert_eq!(loss.term(0.8, 2.75, 2.0), (1.5, 2.0));
+        let (term, slope) = loss.term(0.8, 2.25, 2.0);
+        let ratio = 0.8 * 0.5f64.exp();
+        assert!((term - (ratio - 4.5)).abs() < 1e-12);
+        assert!((slope - 2.0 * (ratio - 1.0)).abs() < 1e-12);
     }
 
     #[test]

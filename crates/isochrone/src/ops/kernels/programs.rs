@@ -180,8 +180,9 @@ impl KernelBench {
         let (from, to) = self.pair(4);
         let (one, other) = self.pair(1);
         let distances = self.program.inner_products(from, to, 1.0);
-        let backup = Backup { discount: 0.9, cutoff: 2.0, diagonal: 0.5 };
-        let backup = self.program.backup(backup, distances, distances, gap);
+        let backup = Backup { scale: 1.5, discount: 0.9, cutoff: 2.0, diagonal: 0.5 };
+        let left = self.program.inner_products(to, from, 1.0);
+        let backup = self.program.backup(backup, distances, left, gap);
         let form = Bootstrap { discount: 0.9, held: true };
         let target = self.program.bootstrap(form, one, reached);
         let sphere = self.program.sphere(from);

@@ -98,7 +98,8 @@ pub fn pairwise() -> Vec<Case> {
             (p.inner_products(x[0], x[1], 1.0), p.inner_products(x[2], x[3], 1.0));
         let way = p.rows(Rows::Waypoint(Waypoints::default(), Layout::START));
         let gaps = p.column(Column::Gap(way));
-        p.backup(Backup { discount: 0.9, cutoff: 1.0, diagonal: 0.4 }, first, second, gaps)
+        let shape = Backup { scale: 1.5, discount: 0.9, cutoff: 1.0, diagonal: 0.4 };
+        p.backup(shape, first, second, gaps)
     }));
     all
 }
