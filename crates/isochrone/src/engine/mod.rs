@@ -32,7 +32,9 @@ pub use executor::{BrokenLoss, Clock, Executor};
 pub(crate) use hardware::Engine;
 pub use hardware::{Companions, Hardware};
 pub use launches::Precision;
-pub(crate) use launches::{Argument, Buffer, Factor, Finish, Grid, Kernels, Queue, Target};
+pub(crate) use launches::{
+    Argument, Buffer, Factor, Finish, Grid, Kernels, Queue, Target, down_blocks,
+};
 pub use operation::{Backward, Forward, OfRows, Operation, Stage, Value};
 pub use optimizer::{Adam, Schedule};
 pub use parameters::{ArenaId, Initial, Parameter, Parameters};

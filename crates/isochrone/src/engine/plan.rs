@@ -51,6 +51,14 @@ impl UpdatePlan {
     }
 }
 
+/// The values whose gradients the backward half of `pass` meets: its loss, and what lies between it and its
+/// arenas.
+pub(super) fn met<T: Scalar>(program: &Program<T>, pass: &Pass) -> Vec<usize> {
+    let visits = visits(&program.nodes, pass, &|_| false);
+    let between = visits.iter().map(|visit| program.nodes[visit.node].output.id);
+    std::iter::once(pass.loss.id).chain(between).collect()
+}
+
 /// Marks every node that `value` depends on.
 fn mark<T: Scalar>(nodes: &[Node<T>], value: usize, needed: &mut [bool]) {
     let mut wanted = vec![value];

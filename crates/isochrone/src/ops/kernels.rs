@@ -5,7 +5,7 @@ mod programs;
 
 use self::programs::{KernelBench, NOISE, after_updates, drawn, layered};
 use crate::data::sampler::{Column, End, First, Layout, Offsets, Rows};
-use crate::engine::cuda::emulation::gaps;
+use crate::engine::cuda::emulation::{Factors, gaps};
 use crate::engine::cuda::listing::{ListedLaunch, declared, listing, sources};
 use crate::engine::cuda::{OWN_SOURCES, compile_here};
 use crate::engine::{Argument, Precision, Program};
@@ -31,12 +31,12 @@ fn signatures(source: &str) -> Vec<(String, String)> {
 /// Checks that the kernels of `program` give what the CPU does, as so many replicas, to so much of the
 /// largest number.
 fn agree(program: &dyn Fn() -> Program<f32>, replicas: usize, most: f64) {
-    agree_in(Precision::Tf32, program, replicas, most);
+    agree_in((Precision::Tf32, replicas, Factors::Whole), program, most);
 }
 
-fn agree_in(precision: Precision, program: &dyn Fn() -> Program<f32>, replicas: usize, most: f64) {
+fn agree_in(how: (Precision, usize, Factors), program: &dyn Fn() -> Program<f32>, most: f64) {
     let drawn = drawn(&program());
-    let Some(gaps) = gaps(program, &drawn, (precision, replicas)) else { return };
+    let Some(gaps) = gaps(program, &drawn, how) else { return };
     let wrong: Vec<_> = gaps.iter().filter(|(_, gap)| *gap > most).collect();
     assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), gaps.len());
 }
@@ -50,7 +50,9 @@ fn every_kernel_gives_the_value_and_the_gradient_of_the_cpu() {
 fn kernels_for_many_pairs_give_the_values_and_the_gradients_of_the_cpu() {
     let mrn = || {
         let mut bench = KernelBench::new(450);
-        for (components, maxima, squares) in [(2, 16, 16), (1, 20, 20), (1, 70, 10)] {
+        for (components, maxima, squares) in
+            [(2, 16, 16), (1, 20, 20), (1, 70, 10), (1, 24, 0), (2, 2, 18)]
+        {
             let (from, to) = bench.pair(components * (maxima + squares));
             let pairs = bench.program.mrn(Mrn { components, maxima, squares }, from, to);
             bench.use_up(pairs);
@@ -86,7 +88,36 @@ fn short_norms_of_pairs_that_are_close_together_keep_their_precision_on_tensor_c
         bench.use_up(loss);
         bench.end()
     };
-    agree_in(Precision::Single, &close, 1, 1e-5);
+    agree_in((Precision::Single, 1, Factors::CutInKernels), &close, 1e-5);
+}
+
+#[test]
+fn long_norms_of_many_pairs_keep_their_precision_where_all_products_are_on_tensor_cores() {
+    let apart = || {
+        let mut bench = KernelBench::new(640);
+        let from = bench.program.column(Column::Noise(40));
+        let to = bench.program.weighted_sum(&[(0.3, from)]);
+        let pairs = bench.program.mrn(Mrn { components: 1, maxima: 4, squares: 36 }, from, to);
+        bench.use_up(pairs);
+        bench.end()
+    };
+    agree_in((Precision::Tf32, 1, Factors::Cut), &apart, 1e-6);
+}
+
+#[test]
+fn long_norms_of_many_pairs_that_are_close_together_have_the_gradients_of_the_cpu() {
+    let close = || {
+        let mut bench = KernelBench::new(640);
+        let mut noisy = || bench.layer(40, Column::Noise(STATE), Activation::Gelu, Norm::None);
+        let (from, aside) = (noisy(), noisy());
+        let to = bench.program.weighted_sum(&[(1.0, from), (1e-3, aside)]);
+        let pairs = bench.program.mrn(Mrn { components: 1, maxima: 0, squares: 40 }, from, to);
+        let logits = bench.program.scores(None, pairs, 1.0);
+        let loss = bench.program.info_nce(logits, Directions::Symmetric);
+        bench.use_up(loss);
+        bench.end()
+    };
+    agree(&close, 1, 1e-5);
 }
 
 #[test]

@@ -216,25 +216,6 @@ extern "C" __global__ void __launch_bounds__(512)
                         stride);
 }
 
-// Sums down 32 columns of at most 128 rows, eight rows at once: a part in the first warp.
-__device__ __forceinline__ float linear_down(float sum) {
-    __shared__ float sums[8][33];
-    int inside = threadIdx.x & 31, lane = threadIdx.x >> 5;
-    __syncthreads();
-    sums[lane][inside] = sum;
-    __syncthreads();
-    if (lane == 0)
-        for (int other = 1; other < 8; other++) sum += sums[other][inside];
-    return sum;
-}
-
-// Adds the parts of a column in order.
-__device__ __forceinline__ float linear_total(const float* parts, int width, int column) {
-    float sum = 0.0f;
-    for (int part = 0; part < gridDim.y; part++) sum += __ldcg(parts + part * width + column);
-    return sum;
-}
-
 // Multiplies a gradient by the slope of the activation, which `told` determines; four numbers a
 // thread where `wide` says that both begin aligned.
 extern "C" __global__ void linear_slopes(float* gradient, const float* told, int count,
@@ -255,30 +236,14 @@ extern "C" __global__ void linear_slopes(float* gradient, const float* told, int
     }
 }
 
-// Adds the rows of a gradient to that of the bias. A block has 32 columns of 128 rows; the last block
-// of its columns adds the parts.
-extern "C" __global__ void linear_bias(const float* gradient, float* bias, int keep, float* parts,
-                                       u32* counters, int rows, int width, long long stride) {
-    int lane = threadIdx.x >> 5, column = blockIdx.x * 32 + (threadIdx.x & 31);
-    int first = blockIdx.y * 128, end = first + 128 < rows ? first + 128 : rows;
-    gradient = own(gradient, stride);
-    float sum = 0.0f;
-    if (column < width)
-#pragma unroll 8
-        for (int row = first + lane; row < end; row += 8) sum += gradient[row * width + column];
-    parts = own(parts, stride);
-    sum = linear_down(sum);
-    if (lane == 0 && column < width) parts[blockIdx.y * width + column] = sum;
-    if (last_block(own(counters, stride) + blockIdx.x, gridDim.y) && lane == 0 && column < width)
-        put(own(bias, stride) + column, linear_total(parts, width, column), keep);
-}
-
 // Adds what strips of rows left for the gradients of gain, shift and bias, in order.
 extern "C" __global__ void linear_norm_totals(const float* parts, float* gain, int keep_gain,
                                               float* shift, int keep_shift, float* bias,
                                               int keep_bias, int strips, int width,
                                               long long stride) {
-    int lane = threadIdx.x >> 5, column = blockIdx.x * 32 + (threadIdx.x & 31), which = blockIdx.y;
+    __shared__ float sums[8][33];
+    int lane = threadIdx.x >> 5, inside = threadIdx.x & 31, column = blockIdx.x * 32 + inside;
+    int which = blockIdx.y;
     float* target = own(which == 0 ? gain : which == 1 ? shift : bias, stride);
     int keep = which == 0 ? keep_gain : which == 1 ? keep_shift : keep_bias;
     if (!target) return;
@@ -287,6 +252,9 @@ extern "C" __global__ void linear_norm_totals(const float* parts, float* gain, i
     if (column < width)
 #pragma unroll 8
         for (int strip = lane; strip < strips; strip += 8) sum += parts[(long long)strip * 3 * width];
-    sum = linear_down(sum);
-    if (lane == 0 && column < width) put(target + column, sum, keep);
+    sums[lane][inside] = sum;
+    __syncthreads();
+    if (lane || column >= width) return;
+    for (int other = 1; other < 8; other++) sum += sums[other][inside];
+    put(target + column, sum, keep);
 }

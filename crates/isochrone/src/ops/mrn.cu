@@ -1,18 +1,18 @@
 // The MRN distance forward, and both halves of that of corresponding rows. Pairs are streamed over
-// coordinates with direct differences.
+// coordinates with direct differences; of many pairs, norms come from products, but those of near points.
 
 #define MRN_NONE 0xffffffffu
 
 // Goes over the coordinates of A x B pairs by fours, UNROLL fours at once: `visit` is told the pair, the
 // first coordinate and the four differences.
-template <int A, int B, int TX, int CHUNK, int UNROLL, class Visit>
+template <int A, int B, int TX, int TY, int CHUNK, int UNROLL, class Visit>
 __device__ __forceinline__ void mrn_fours(const float* x_rows, const float* y_rows, Visit visit) {
     constexpr int PITCH = CHUNK + 4;
 #pragma unroll UNROLL
     for (int m = 0; m < CHUNK; m += 4) {
         float4 x[A];
 #pragma unroll
-        for (int a = 0; a < A; a++) x[a] = *(const float4*)(x_rows + 8 * a * PITCH + m);
+        for (int a = 0; a < A; a++) x[a] = *(const float4*)(x_rows + TY * a * PITCH + m);
 #pragma unroll
         for (int b = 0; b < B; b++) {
             float4 y = *(const float4*)(y_rows + TX * b * PITCH + m);
@@ -25,7 +25,7 @@ __device__ __forceinline__ void mrn_fours(const float* x_rows, const float* y_ro
 
 // The running maximum of A x B pairs over some coordinates, and the group of four it was found in. The
 // bits of floats that are not negative compare as integers, and negative ones lie below them.
-template <int A, int B, int TX, int CHUNK>
+template <int A, int B, int TX, int TY, int CHUNK>
 __device__ __forceinline__ void mrn_maximum(const float* x_rows, const float* y_rows, int group,
                                             float (&best)[A][B], int (&groups)[A][B]) {
     auto visit = [&](int a, int b, int m, float p, float q, float r, float s) {
@@ -35,11 +35,11 @@ __device__ __forceinline__ void mrn_maximum(const float* x_rows, const float* y_
         groups[a][b] = now != before ? group + m / 4 : groups[a][b];
         best[a][b] = __int_as_float(now);
     };
-    mrn_fours<A, B, TX, CHUNK, CHUNK / 4>(x_rows, y_rows, visit);
+    mrn_fours<A, B, TX, TY, CHUNK, CHUNK / 4>(x_rows, y_rows, visit);
 }
 
 // The sums of squares of A x B pairs over some coordinates.
-template <int A, int B, int TX, int CHUNK>
+template <int A, int B, int TX, int TY, int CHUNK>
 __device__ __forceinline__ void mrn_squares(const float* x_rows, const float* y_rows,
                                             float (&sums)[A][B]) {
     auto visit = [&](int a, int b, int, float p, float q, float r, float s) {
@@ -48,7 +48,7 @@ __device__ __forceinline__ void mrn_squares(const float* x_rows, const float* y_
         sums[a][b] = fmaf(r, r, sums[a][b]);
         sums[a][b] = fmaf(s, s, sums[a][b]);
     };
-    mrn_fours<A, B, TX, CHUNK, 2>(x_rows, y_rows, visit);
+    mrn_fours<A, B, TX, TY, CHUNK, 2>(x_rows, y_rows, visit);
 }
 
 // The first coordinate of a group of four whose difference is the maximum.
@@ -72,22 +72,53 @@ __device__ __forceinline__ float2 mrn_norm(float sum) {
     return make_float2(fmaf(0.5f * inverse, fmaf(-norm, norm, sum), norm), inverse);
 }
 
-// One block: 8A x TX B pairs. The first 8 TX threads find maxima, the others sums of squares, each
-// A x B pairs; the coordinates come by chunks through shared memory, two chunks in flight. Kept, where
-// asked for, are the inverses of the norms, 0 for 0, and the coordinates of the maxima.
-template <int A, int B, int TX, int CHUNK>
-__device__ __forceinline__ void mrn_pairs(const float* from, const float* to, float* out,
-                                          float* inverses, u32* picks, int rows, int columns,
+// Where norms come from products: squared distances of starts and ends from the first end, and for every
+// pair the product of what lies between. Absent where there is no norm.
+struct MrnProducts {
+    const float *starts, *ends, *pairs;
+};
+
+// With the square of a pair's distance below this part of the sum of the squares that the product is
+// taken from, too few digits are left.
+#define MRN_NEAR (1.0f / 64.0f)
+
+// The sum of squares of a pair by its differences, where `near` says so, by a whole warp together.
+__device__ __forceinline__ float mrn_again(bool near, float sum, const float* x, const float* y,
+                                           int squares) {
+    int lane = threadIdx.x & 31;
+    for (u32 left = __ballot_sync(~0u, near); left; left &= left - 1) {
+        int asking = __ffs(left) - 1;
+        const float* start = (const float*)__shfl_sync(~0u, (u64)x, asking);
+        const float* end = (const float*)__shfl_sync(~0u, (u64)y, asking);
+        float squared = 0.0f;
+        for (int m = lane; m < squares; m += 32) {
+            float difference = start[m] - end[m];
+            squared = fmaf(difference, difference, squared);
+        }
+        squared = warp_sum(squared);
+        if (lane == asking) sum = squared;
+    }
+    return sum;
+}
+
+// One block: TY A x TX B pairs. The first TX TY threads find maxima, the others, if there are two ROLES,
+// sums of squares, each A x B pairs; the coordinates come by chunks through shared memory, two chunks in
+// flight. Kept, where asked for, are the inverses of the norms, 0 for 0, and the coordinates of the maxima.
+template <int A, int B, int TX, int TY, int CHUNK, int ROLES>
+__device__ __forceinline__ void mrn_pairs(const float* from, const float* to, MrnProducts products,
+                                          float* out, float* inverses, u32* picks, int rows, int columns,
                                           int components, int maxima, int squares, bool wide) {
-    constexpr int ROLE = 8 * TX, ROWS = 8 * A, COLUMNS = TX * B, LINES = ROWS + COLUMNS;
+    constexpr int ROLE = TX * TY, ROWS = TY * A, COLUMNS = TX * B, LINES = ROWS + COLUMNS;
     constexpr int PITCH = CHUNK + 4, QUADS = CHUNK / 4, PASS = ROLE / QUADS;
-    __shared__ __align__(16) float tiles[2][2][LINES * PITCH];
-    static_assert(ROWS * (COLUMNS + 1) <= 2 * LINES * PITCH, "room for the norms of a block");
-    float* found = tiles[1][0];
-    int role = threadIdx.x / ROLE, within = threadIdx.x % ROLE, ty = within / TX, tx = within % TX;
+    __shared__ __align__(16) float tiles[ROLES][2][LINES * PITCH];
+    static_assert(ROLES == 1 || ROWS * (COLUMNS + 1) <= 2 * LINES * PITCH, "room for a block's norms");
+    float* found = tiles[ROLES - 1][0];
+    int role = ROLES == 1 ? 0 : threadIdx.x / ROLE;
+    int within = threadIdx.x % ROLE, ty = within / TX, tx = within % TX;
     int first_row = blockIdx.y * ROWS, first_column = blockIdx.x * COLUMNS;
     int part = maxima + squares, width = components * part;
-    int chunks = ((maxima > squares ? maxima : squares) + CHUNK - 1) / CHUNK;
+    int longest = ROLES == 1 || maxima > squares ? maxima : squares;
+    int chunks = (longest + CHUNK - 1) / CHUNK;
     float share = 1.0f / (float)components;
     for (int component = 0; component < components; component++) {
         int base = component * part + (role ? maxima : 0), length = role ? squares : maxima;
@@ -125,40 +156,53 @@ __device__ __forceinline__ void mrn_pairs(const float* from, const float* to, fl
             const float* y_rows = tiles[role][chunk & 1] + (ROWS + tx) * PITCH;
             if (chunk * CHUNK >= length) continue;
             if (role)
-                mrn_squares<A, B, TX, CHUNK>(x_rows, y_rows, best);
+                mrn_squares<A, B, TX, TY, CHUNK>(x_rows, y_rows, best);
             else
-                mrn_maximum<A, B, TX, CHUNK>(x_rows, y_rows, chunk * QUADS, best, groups);
+                mrn_maximum<A, B, TX, TY, CHUNK>(x_rows, y_rows, chunk * QUADS, best, groups);
         }
         __syncthreads();
 #pragma unroll
         for (int a = 0; a < A; a++)
 #pragma unroll
             for (int b = 0; b < B; b++) {
-                int row = first_row + ty + 8 * a, column = first_column + tx + TX * b;
+                int row = first_row + ty + TY * a, column = first_column + tx + TX * b;
                 long long place = ((long long)component * rows + row) * columns + column;
                 bool valid = row < rows && column < columns;
-                if (role) {
-                    float2 norm = mrn_norm(best[a][b]);
-                    found[(ty + 8 * a) * (COLUMNS + 1) + tx + TX * b] = norm.x;
-                    if (inverses && valid) inverses[place] = norm.y;
-                } else if (picks && valid) {
+                const float* x = from + (long long)row * width + base;
+                const float* y = to + (long long)column * width + base;
+                if (!role && picks && valid)
                     picks[place] = groups[a][b] < 0
                                        ? MRN_NONE
-                                       : mrn_index(from + row * width + base,
-                                                   to + column * width + base, groups[a][b], maxima,
-                                                   best[a][b], wide);
+                                       : mrn_index(x, y, groups[a][b], maxima, best[a][b], wide);
+                if (role || ROLES == 1) {
+                    float sum = best[a][b];
+                    if (ROLES == 1) {
+                        bool asked = products.pairs && valid;
+                        float most = asked ? products.starts[component * rows + row] +
+                                                 products.ends[component * columns + column]
+                                           : 0.0f;
+                        sum = asked ? fmaf(-2.0f, products.pairs[place], most) : 0.0f;
+                        sum = mrn_again(sum < MRN_NEAR * most, sum, x + maxima, y + maxima, squares);
+                    }
+                    float2 norm = mrn_norm(sum);
+                    if (ROLES == 1)
+                        best[a][b] += norm.x;
+                    else
+                        found[(ty + TY * a) * (COLUMNS + 1) + tx + TX * b] = norm.x;
+                    if (inverses && valid) inverses[place] = norm.y;
                 }
             }
-        __syncthreads();
+        if (ROLES > 1) __syncthreads();
         if (!role)
 #pragma unroll
             for (int a = 0; a < A; a++)
 #pragma unroll
                 for (int b = 0; b < B; b++) {
-                    int row = first_row + ty + 8 * a, column = first_column + tx + TX * b;
+                    int row = first_row + ty + TY * a, column = first_column + tx + TX * b;
                     if (row >= rows || column >= columns) continue;
-                    float* total = out + row * columns + column;
-                    float sum = best[a][b] + found[(ty + 8 * a) * (COLUMNS + 1) + tx + TX * b];
+                    float* total = out + (long long)row * columns + column;
+                    float sum = best[a][b];
+                    if (ROLES > 1) sum += found[(ty + TY * a) * (COLUMNS + 1) + tx + TX * b];
                     if (component) sum += *total;
                     *total = component + 1 < components ? sum : sum * share;
                 }
@@ -170,18 +214,56 @@ extern "C" __global__ void __launch_bounds__(128)
     mrn_forward_small(const float* from, const float* to, float* out, float* inverses, u32* picks,
                       int rows, int columns, int components, int maxima, int squares, int wide,
                       long long stride) {
-    mrn_pairs<2, 2, 8, 32>(own(from, stride), own(to, stride), own(out, stride),
-                           own(inverses, stride), own(picks, stride), rows, columns, components,
-                           maxima, squares, wide);
+    mrn_pairs<2, 2, 8, 8, 32, 2>(own(from, stride), own(to, stride), {}, own(out, stride),
+                                 own(inverses, stride), own(picks, stride), rows, columns, components,
+                                 maxima, squares, wide);
 }
 
 extern "C" __global__ void __launch_bounds__(256, 3)
-    mrn_forward_large(const float* from, const float* to, float* out, float* inverses, u32* picks,
-                      int rows, int columns, int components, int maxima, int squares, int wide,
-                      long long stride) {
-    mrn_pairs<4, 4, 16, 16>(own(from, stride), own(to, stride), own(out, stride),
-                            own(inverses, stride), own(picks, stride), rows, columns, components,
-                            maxima, squares, wide);
+    mrn_forward_large(const float* from, const float* to, const float* starts, const float* ends,
+                      const float* pairs, float* out, float* inverses, u32* picks, int rows, int columns,
+                      int components, int maxima, int squares, int wide, long long stride) {
+    MrnProducts products = {own(starts, stride), own(ends, stride), own(pairs, stride)};
+    mrn_pairs<4, 4, 16, 16, 32, 1>(own(from, stride), own(to, stride), products, own(out, stride),
+                                   own(inverses, stride), own(picks, stride), rows, columns, components,
+                                   maxima, squares, wide);
+}
+
+// A number rounded to the bits of TF32, so that tensor cores lose nothing of it.
+__device__ __forceinline__ float mrn_high(float x) {
+    return __uint_as_float((__float_as_uint(x) + 0x1000) & 0xffffe000);
+}
+
+// Coordinates of the norm, counted from those of the first end, as two numbers each: what TF32 holds and
+// the rest. A block has one row of a component of either side. `factors` are high, high, low of a start
+// and high, low, high of an end, so that their product leaves out low times low alone; `halves`, where
+// asked for, are 1, 0, 0, 0, high, low. `lengths` are the squares of distances from the first end.
+extern "C" __global__ void mrn_halves_large(const float* from, const float* to, float* start_factors,
+                                            float* end_factors, float* start_halves, float* end_halves,
+                                            float* start_lengths, float* end_lengths, int rows,
+                                            int columns, int components, int maxima, int squares,
+                                            long long stride) {
+    bool start = blockIdx.x < rows;
+    int line = start ? blockIdx.x : blockIdx.x - rows, component = blockIdx.y;
+    int part = maxima + squares, width = components * part, base = component * part + maxima;
+    const float* its = own(start ? from : to, stride) + (long long)line * width + base;
+    const float* first = own(to, stride) + base;
+    long long place = (long long)component * (start ? rows : columns) + line;
+    float* factors = own(start ? start_factors : end_factors, stride) + place * 3 * squares;
+    float* halves = own(start ? start_halves : end_halves, stride);
+    if (halves) halves += place * (2 * squares + 4);
+    if (halves && threadIdx.x < 4) halves[threadIdx.x] = threadIdx.x == 0 ? 1.0f : 0.0f;
+    float length = 0.0f;
+    for (int m = threadIdx.x; m < squares; m += blockDim.x) {
+        float x = its[m] - first[m], high = mrn_high(x), low = x - high;
+        factors[m] = high;
+        factors[squares + m] = start ? high : low;
+        factors[2 * squares + m] = start ? low : high;
+        if (halves) halves[4 + m] = high, halves[4 + squares + m] = low;
+        length = fmaf(x, x, length);
+    }
+    length = block_sum(length);
+    if (threadIdx.x == 0) own(start ? start_lengths : end_lengths, stride)[place] = length;
 }
 
 // Corresponding rows, a warp a row.

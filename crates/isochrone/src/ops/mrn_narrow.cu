@@ -22,7 +22,7 @@ __device__ __forceinline__ void mrn_places(const float* x_rows, const float* y_r
         places[a][b] = now != before ? place : places[a][b];
         best[a][b] = __int_as_float(now);
     };
-    mrn_fours<A, 4, 16, MRN_HALF, MRN_HALF / 4>(x_rows, y_rows, visit);
+    mrn_fours<A, 4, 16, 8, MRN_HALF, MRN_HALF / 4>(x_rows, y_rows, visit);
 }
 
 // One block: 8A x 64 pairs, A x 4 of them a thread; the next component comes through shared memory while
@@ -74,9 +74,9 @@ __device__ __forceinline__ void mrn_narrow_pairs(const float* from, const float*
                     word[8 * a * mrn_words(columns)] = places[a][0] | places[a][1] << 8 |
                                                        places[a][2] << 16 | places[a][3] << 24;
         } else {
-            mrn_maximum<A, 4, 16, MRN_HALF>(x_rows, y_rows, 0, best, places);
+            mrn_maximum<A, 4, 16, 8, MRN_HALF>(x_rows, y_rows, 0, best, places);
         }
-        mrn_squares<A, 4, 16, MRN_HALF>(x_rows + LINES * PITCH, y_rows + LINES * PITCH, sums);
+        mrn_squares<A, 4, 16, 8, MRN_HALF>(x_rows + LINES * PITCH, y_rows + LINES * PITCH, sums);
 #pragma unroll
         for (int at = 0; at < 4 * A; at++)
             totals[at / 4][at % 4] += best[at / 4][at % 4] + mrn_norm(sums[at / 4][at % 4]).x;
@@ -303,7 +303,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 #pragma unroll
                 for (int at = 0; at < 16; at++)
                     if (g + 8 * (at / 4) == ahead + 4 * t + at % 4) weights[at / 4][at % 4] = 0.0f;
-            mrn_squares<4, 4, 4, MRN_HALF>(x_rows, y_tile + t * PITCH, squared);
+            mrn_squares<4, 4, 4, 8, MRN_HALF>(x_rows, y_tile + t * PITCH, squared);
 #pragma unroll
             for (int a = 0; a < 4; a++) {
 #pragma unroll

@@ -145,19 +145,28 @@ static T __shfl_xor_sync(unsigned, T mine, int offset) {
     return exchange(mine, [&](auto of) { return of(lane); });
 }
 
-static int __syncthreads_or(int mine) {
-    static int any;
-    __syncthreads();
-    any = 0;
-    __syncthreads();
-    any |= mine;
-    __syncthreads();
-    return any;
+template <class T>
+static T __shfl_sync(unsigned, T mine, int lane) {
+    return exchange(mine, [&](auto of) { return of(lane); });
+}
+
+static unsigned __ballot_sync(unsigned, bool mine) {
+    return exchange(mine, [&](auto of) {
+        unsigned bits = 0;
+        for (unsigned lane = 0; lane < 32; lane++) bits |= (unsigned)of(lane) << lane;
+        return bits;
+    });
 }
 
 static unsigned atomicInc(unsigned* counter, unsigned most) {
     unsigned before = *counter;
     *counter = before >= most ? 0 : before + 1;
+    return before;
+}
+
+static int atomicAdd(int* place, int more) {
+    int before = *place;
+    *place = before + more;
     return before;
 }
 
@@ -176,6 +185,9 @@ static To same_bits(From from) {
 static int __float_as_int(float x) { return same_bits<int>(x); }
 static unsigned __float_as_uint(float x) { return same_bits<unsigned>(x); }
 static float __int_as_float(int x) { return same_bits<float>(x); }
+static float __uint_as_float(unsigned x) { return same_bits<float>(x); }
+static int __float2int_rn(float x) { return isnan(x) ? 0 : (int)rintf(x); }
+static int __ffs(unsigned x) { return __builtin_ffs(x); }
 static int __vimax3_s32(int a, int b, int c) { return max(a, max(b, c)); }
 static unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
 static float __fadd_rn(float a, float b) { return a + b; }
@@ -186,11 +198,11 @@ static float __fdividef(float a, float b) { return a / b; }
 
 static float inverse_root(float x) { return 1.0f / sqrtf(x); }
 
-// Whether factors lose the bits that TF32 has not, as on tensor cores.
-static bool cut_short;
-static float as_factor(float x) {
-    return cut_short ? same_bits<float>(same_bits<unsigned>(x) & 0xffffe000) : x;
-}
+// Whether factors lose the bits that TF32 has not, as on tensor cores: in no product, in those of the
+// kernels, in all.
+static enum { WHOLE, CUT_IN_KERNELS, CUT } factors;
+static float cut_short(float x) { return same_bits<float>(same_bits<unsigned>(x) & 0xffffe000); }
+static float as_factor(float x) { return factors >= CUT_IN_KERNELS ? cut_short(x) : x; }
 
 struct Fragments {
     float a[4], b[2];
@@ -258,7 +270,8 @@ static void launch(void (*kernel)(T...), Three blocks, unsigned threads, const A
 
 // A row of `columns` numbers is as long as that of the stored matrix, or of the one it is read across.
 static float factor(const float* matrix, bool across, int rows, int columns, int row, int column) {
-    return across ? matrix[(size_t)column * rows + row] : matrix[(size_t)row * columns + column];
+    float x = across ? matrix[(size_t)column * rows + row] : matrix[(size_t)row * columns + column];
+    return factors == CUT ? cut_short(x) : x;
 }
 
 static void launch_named(const char* name, Three blocks, unsigned threads, const Argument* arguments);
@@ -334,6 +347,6 @@ static int run(char** files, size_t stride, unsigned replicas) {
 }
 
 int main(int, char** arguments) {
-    cut_short = atoi(arguments[6]);
+    factors = (decltype(factors))atoi(arguments[6]);
     return run(arguments + 1, strtoull(arguments[4], nullptr, 10), atoi(arguments[5]));
 }

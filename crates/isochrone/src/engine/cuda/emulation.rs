@@ -145,6 +145,15 @@ impl SharedMemory for PlainMemory {
 /// The seed of the replica that is compared, the last; others have the next ones.
 const SEED: u64 = 11;
 
+/// Which products lose the bits of factors that tensor cores leave out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Factors {
+    Whole,
+    /// Those that kernels compute on tensor cores.
+    CutInKernels,
+    Cut,
+}
+
 /// The kernels of a program and the memory they work on.
 struct Emulator {
     folder: TempDir,
@@ -190,9 +199,8 @@ impl Emulator {
         self.words(replica, buffer).iter().map(|&word| f32::from_bits(word)).collect()
     }
 
-    /// Runs a list. In TF32 the products that become tiles are whole; in single precision there are no
-    /// tiles, and tensor cores leave out the bits that they do leave out.
-    fn run(&mut self, launches: &[Launch], precision: Precision) {
+    /// Runs a list; tensor cores leave out the bits of factors that they do leave out, where they do so.
+    fn run(&mut self, launches: &[Launch], factors: Factors) {
         let [words, shared, text] =
             ["memory", "shared", "launches"].map(|name| self.folder.path().join(name));
         let bytes: Vec<u8> = self.memory.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -200,10 +208,9 @@ impl Emulator {
         std::fs::write(&shared, &self.shared.0).unwrap();
         std::fs::write(&text, list(launches)).unwrap();
         let replicas = self.memory.len() / self.stride;
-        let cut = usize::from(precision == Precision::Single);
         let mut run = Command::new(&self.built);
         run.args([&words, &shared, &text])
-            .args([self.stride, replicas, cut].map(|x| x.to_string()));
+            .args([self.stride, replicas, factors as usize].map(|x| x.to_string()));
         let output = run.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let bytes = std::fs::read(&words).unwrap();
@@ -218,7 +225,7 @@ impl Emulator {
 pub(crate) fn gaps(
     program: &dyn Fn() -> Program<f32>,
     batch: &Batch,
-    (precision, replicas): (Precision, usize),
+    (precision, replicas, factors): (Precision, usize, Factors),
 ) -> Option<Vec<(String, f64)>> {
     let mut cpu = Executor::new(program(), Threads::default(), SEED);
     cpu.differentiate(batch, 0);
@@ -231,7 +238,7 @@ pub(crate) fn gaps(
             emulator.write(replica, column, numbers.iter().map(|x| x.to_bits()));
         }
     }
-    emulator.run(&launches, precision);
+    emulator.run(&launches, factors);
     let read = |buffer: Buffer| emulator.numbers(replicas - 1, buffer);
     let mut found = Vec::new();
     for &node in &plan.forward {
@@ -297,7 +304,7 @@ pub(crate) fn updates(
     };
     let mut launches = parts.launches(&UpdatePlan::new(&program, 0, |_| false), count).unwrap();
     tiles::replace(&mut launches, &rules);
-    emulator.run(&launches, rules.precision);
+    emulator.run(&launches, Factors::Whole);
     let drawn = batches.columns.iter().zip(&batch.columns).map(|(&column, expected)| {
         let found = emulator.words(1, column).iter();
         found.zip(expected).map(|(word, number)| word.abs_diff(number.to_bits())).max().unwrap()

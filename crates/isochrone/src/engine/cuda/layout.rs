@@ -4,7 +4,7 @@ use super::arrangement::Arrangement;
 use super::memory::Places;
 use super::optimizer::ArenaPlaces;
 use crate::engine::launches::{Bound, Buffer, Kernels, Launch, Queue, Target};
-use crate::engine::plan::{UpdatePlan, Visit};
+use crate::engine::plan::{UpdatePlan, Visit, met};
 use crate::engine::{Parameter, Program};
 use crate::error::{Error, Result};
 
@@ -13,7 +13,7 @@ pub(super) struct DeviceLayout {
     replicas: usize,
     stacks: Vec<Vec<usize>>,
     pub values: Vec<Buffer>,
-    /// One gradient of every value for every pass, so that passes run side by side.
+    /// For every pass a gradient of every value that it meets, so that passes run side by side.
     gradients: Vec<Vec<Buffer>>,
     kept: Vec<Vec<Buffer>>,
 }
@@ -43,19 +43,24 @@ impl DeviceLayout {
         let arrangement = Arrangement::new(program, |node| {
             node.operation.kernels().is_some_and(|kernels| kernels.stacks())
         });
-        let mut take = || {
+        let mut take = |wanted: &dyn Fn(usize) -> bool| {
             let mut buffers = vec![Buffer::NONE; program.values.len()];
             for group in &arrangement.groups {
-                let length = |&value: &usize| program.values[value].0 * program.values[value].1;
-                let lengths: Vec<usize> = group.iter().map(length).collect();
-                for (&value, buffer) in group.iter().zip(places.side_by_side(&lengths)) {
+                let group = group.iter().copied().filter(|&value| wanted(value));
+                let length = |value: usize| program.values[value].0 * program.values[value].1;
+                let lengths: Vec<usize> = group.clone().map(length).collect();
+                for (value, buffer) in group.zip(places.side_by_side(&lengths)) {
                     buffers[value] = buffer;
                 }
             }
             buffers
         };
-        let values = take();
-        let gradients = program.passes.iter().map(|_| take()).collect();
+        let values = take(&|_| true);
+        let gradients = program.passes.iter().map(|pass| {
+            let met = met(program, pass);
+            take(&|value| met.contains(&value))
+        });
+        let gradients = gradients.collect();
         let mut kept = vec![Vec::new(); program.nodes.len()];
         for stack in &arrangement.stacks {
             let lengths: Vec<Vec<usize>> = stack

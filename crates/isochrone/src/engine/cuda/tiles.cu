@@ -210,3 +210,65 @@ extern "C" __global__ void tiles_gate(float* gradient, const float* told, int co
             gradient[rest] = told[rest] > 0.0f ? gradient[rest] : 0.0f;
     }
 }
+
+// Adds the rows of a gradient to that of a bias, after leaving of it what `told`, where it is given, is
+// positive for. A block has 32 columns of 128 rows, a thread four columns of every 32nd row; the last block
+// of its columns adds the parts in order.
+extern "C" __global__ void __launch_bounds__(256)
+    tiles_down(float* gradient, const float* told, float* bias, int keep, float* parts, u32* counters,
+               int rows, int width, int wide, long long stride) {
+    __shared__ float sums[32][33];
+    int inside = 4 * (threadIdx.x & 7), lane = threadIdx.x >> 3, column = blockIdx.x * 32 + inside;
+    int first = blockIdx.y * 128 + lane, left = width - column;
+    long long corner = (long long)first * width + column;
+    gradient = own(gradient, stride) + corner;
+    told = told ? own(told, stride) + corner : told;
+    float g[4][4], z[4][4], down[4] = {};
+    auto fetch = [&](const float* matrix, int k, float (&x)[4]) {
+        const float* from = matrix + (long long)(32 * k) * width;
+        int count = first + 32 * k < rows ? left : 0;
+        if (wide && count >= 4) {
+            float4 four = *(const float4*)from;
+            x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
+        } else {
+#pragma unroll
+            for (int q = 0; q < 4; q++) x[q] = q < count ? from[q] : 0.0f;
+        }
+    };
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        fetch(gradient, k, g[k]);
+        if (told) fetch(told, k, z[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            if (told && !(z[k][q] > 0.0f)) g[k][q] = 0.0f;
+            down[q] += g[k][q];
+        }
+        if (!told || first + 32 * k >= rows) continue;
+        float* place = gradient + (long long)(32 * k) * width;
+        if (wide && left >= 4)
+            *(float4*)place = make_float4(g[k][0], g[k][1], g[k][2], g[k][3]);
+        else
+#pragma unroll
+            for (int q = 0; q < 4; q++)
+                if (q < left) place[q] = g[k][q];
+    }
+#pragma unroll
+    for (int q = 0; q < 4; q++) sums[lane][inside + q] = down[q];
+    __syncthreads();
+    column = blockIdx.x * 32 + threadIdx.x;
+    bool adds = threadIdx.x < 32 && column < width;
+    parts = own(parts, stride) + column;
+    if (adds) {
+        float sum = 0.0f;
+        for (int row = 0; row < 32; row++) sum += sums[row][threadIdx.x];
+        parts[blockIdx.y * width] = sum;
+    }
+    if (!last_block(own(counters, stride) + blockIdx.x, gridDim.y) || !adds) return;
+    float sum = 0.0f;
+    for (int part = 0; part < gridDim.y; part++) sum += __ldcg(parts + part * width);
+    put(own(bias, stride) + column, sum, keep);
+}

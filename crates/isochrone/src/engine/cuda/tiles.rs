@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::engine::Product;
 use crate::engine::launches::{
-    Argument, Buffer, Factor, Finish, GATE, Grid, Launch, Multiply, Precision, Work,
+    Argument, Buffer, DOWN, Factor, Finish, GATE, Grid, Launch, Multiply, Precision, Work,
 };
 
 pub(super) const SOURCE: &str = include_str!("tiles.cu");
@@ -67,7 +67,8 @@ pub(super) struct Rules {
     pub replicas: usize,
 }
 
-/// Replaces small products among `launches` by tiles, and fuses the gates that follow them.
+/// Replaces small products among `launches` by tiles, and fuses the gates that follow them; what adds rows
+/// behind its gate goes on doing so without.
 pub(super) fn replace(launches: &mut Vec<Launch>, rules: &Rules) {
     let mut fused = vec![false; launches.len()];
     for at in 0..launches.len() {
@@ -75,7 +76,10 @@ pub(super) fn replace(launches: &mut Vec<Launch>, rules: &Rules) {
         let Some(tiling) = tiling(&product, rules) else { continue };
         let gate = gate_after(launches, at, product.out.buffer);
         if let Some((gate, _)) = gate {
-            fused[gate] = true;
+            match ungated(&launches[gate]) {
+                Some(launch) => launches[gate] = launch,
+                None => fused[gate] = true,
+            }
         }
         let tiles = tiles(&product, tiling, gate.map(|(_, told)| told));
         launches[at] = Launch { of: launches[at].of, ..tiles };
@@ -108,7 +112,7 @@ fn gate_after(launches: &[Launch], at: usize, out: Buffer) -> Option<(usize, Buf
     let meet = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
     let later = || launches.iter().enumerate().skip(at + 1);
     let (gate, launch) = later().find(|(_, launch)| launch.touches(&out.range()))?;
-    let Work::Kernel { name: GATE, arguments, .. } = &launch.work else { return None };
+    let Work::Kernel { name: GATE | DOWN, arguments, .. } = &launch.work else { return None };
     let (Argument::Write(gated), Argument::Read(told)) = (arguments[0], arguments[1]) else {
         return None;
     };
@@ -116,6 +120,17 @@ fn gate_after(launches: &[Launch], at: usize, out: Buffer) -> Option<(usize, Buf
     let stands = between
         .all(|(_, launch)| !launch.writes.iter().any(|written| meet(written, &told.range())));
     (gated == out && stands).then_some((gate, told))
+}
+
+/// What is left of a launch whose gate is fused; `None` if that is all it does.
+fn ungated(launch: &Launch) -> Option<Launch> {
+    let Work::Kernel { name: DOWN, grid, arguments } = &launch.work else { return None };
+    let mut arguments = arguments.clone();
+    if let Argument::Write(gradient) = arguments[0] {
+        arguments[0] = Argument::Read(gradient);
+    }
+    arguments[1] = Argument::Absent;
+    Some(Launch { of: launch.of, ..Launch::kernel(DOWN, *grid, &arguments) })
 }
 
 /// The launch of a product in tiles.
@@ -148,7 +163,7 @@ fn tiles(product: &Multiply, tiling: Tiling, told: Option<Buffer>) -> Launch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::launches::{Target, gate};
+    use crate::engine::launches::{Target, down, gate};
 
     fn product(rows: usize, out: Buffer) -> Launch {
         let shape = Product { m: rows, k: 16, n: 64 };
@@ -190,6 +205,28 @@ mod tests {
         let mut launches = list();
         replace(&mut launches, &Rules { precision: Precision::Single, replicas: 1 });
         assert_eq!(names(&launches), ["product", GATE]);
+    }
+
+    #[test]
+    fn what_adds_rows_behind_a_fused_gate_goes_on_without_it() {
+        let buffer = |at: usize, length: usize| Buffer { offset: at << 20, length };
+        let (out, told) = (buffer(2, 64 * 96), buffer(4, 64 * 96));
+        let bias = Target { buffer: buffer(5, 64), keep: true };
+        let list = || {
+            let down = down(out, Some(told), bias, [buffer(6, 64), buffer(7, 2)]);
+            vec![product(96, out), Launch { of: ("linear", "backward"), ..down }]
+        };
+        let mut launches = list();
+        replace(&mut launches, &rules(1));
+        assert_eq!(names(&launches), ["tiles_across", DOWN]);
+        assert!(launches[0].reads.contains(&told.range()));
+        assert_eq!(launches[1].of, ("linear", "backward"));
+        assert!(!launches[1].touches(&told.range()) && !launches[1].changes(&out.range()));
+        assert!(launches[1].reads.contains(&out.range()));
+        let mut launches = list();
+        replace(&mut launches, &rules(64));
+        assert_eq!(names(&launches), ["product", DOWN]);
+        assert!(launches[1].touches(&told.range()) && launches[1].changes(&out.range()));
     }
 
     #[test]

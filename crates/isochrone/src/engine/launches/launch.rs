@@ -8,6 +8,8 @@ use super::multiply::Multiply;
 
 /// The kernel that leaves of a gradient what an output was positive for.
 pub(in crate::engine) const GATE: &str = "tiles_gate";
+/// The kernel that adds its rows as well.
+pub(in crate::engine) const DOWN: &str = "tiles_down";
 
 /// The shape of a launch: blocks and the threads of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,6 +206,39 @@ pub(in crate::engine) fn gate(gradient: Buffer, told: Buffer) -> Launch {
         Argument::Int((gradient.is_aligned() && told.is_aligned()).into()),
     ];
     Launch::kernel(GATE, Grid::over(gradient.length().div_ceil(4)), &arguments)
+}
+
+/// The launch that leaves of `gradient` what `told`, where it is given, is positive for, and adds its rows,
+/// `bias` long, to `bias`; it works in `room`.
+pub(in crate::engine) fn down(
+    gradient: Buffer,
+    told: Option<Buffer>,
+    bias: Target,
+    room: [Buffer; 2],
+) -> Launch {
+    let width = bias.buffer.length();
+    let rows = gradient.length() / width;
+    let aligned = gradient.is_aligned() && told.is_none_or(Buffer::is_aligned);
+    let wide = aligned && width.is_multiple_of(4);
+    let arguments = [
+        if told.is_some() { Argument::Write(gradient) } else { Argument::Read(gradient) },
+        Argument::maybe(told),
+        Argument::Write(bias.buffer),
+        Argument::keep(Some(bias)),
+        Argument::Write(room[0]),
+        Argument::Write(room[1]),
+        Argument::size(rows),
+        Argument::size(width),
+        Argument::Int(wide.into()),
+    ];
+    let [down, across] = down_blocks(rows, width);
+    Launch::kernel(DOWN, Grid::blocks(across, down, 256), &arguments)
+}
+
+/// Blocks of [`down`] along rows and along columns: its room are as many rows as the former, and a number
+/// for each of the latter.
+pub(crate) fn down_blocks(rows: usize, width: usize) -> [usize; 2] {
+    [rows.div_ceil(128), width.div_ceil(32)]
 }
 
 #[cfg(test)]

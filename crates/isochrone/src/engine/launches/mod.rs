@@ -9,10 +9,11 @@ mod multiply;
 mod queue;
 
 pub use buffer::{Buffer, Target};
-#[cfg(test)]
-pub(in crate::engine) use launch::gate;
+pub(crate) use launch::down_blocks;
 pub use launch::{Argument, Grid};
-pub(in crate::engine) use launch::{GATE, Launch, Of, Work};
+pub(in crate::engine) use launch::{DOWN, GATE, Launch, Of, Work};
+#[cfg(test)]
+pub(in crate::engine) use launch::{down, gate};
 pub(in crate::engine) use multiply::Multiply;
 pub use multiply::{Factor, Finish, Precision};
 pub(in crate::engine) use queue::Bound;

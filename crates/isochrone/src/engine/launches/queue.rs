@@ -1,7 +1,7 @@
 //! What an operation sees on the GPU, and the list of launches it leaves behind.
 
 use super::buffer::{Buffer, Target};
-use super::launch::{Argument, Grid, Launch, gate};
+use super::launch::{Argument, Grid, Launch, down, gate};
 use super::multiply::{Factor, Finish, Multiply};
 use crate::engine::Product;
 
@@ -88,9 +88,14 @@ impl Queue<'_> {
         self.bound.kept[at]
     }
 
+    /// A buffer that the forward half keeps; absent where the update does not go back.
+    pub fn keeping(&self, buffer: Buffer) -> Argument {
+        if self.bound.returns { Argument::Write(buffer) } else { Argument::Absent }
+    }
+
     /// Kept buffer `at` as the forward half writes it; absent where the update does not go back.
     pub fn keeps(&self, at: usize) -> Argument {
-        if self.bound.returns { Argument::Write(self.kept(at)) } else { Argument::Absent }
+        self.keeping(self.kept(at))
     }
 
     /// Parameter `at`.
@@ -122,6 +127,18 @@ impl Queue<'_> {
     /// max(0, ·) by its output.
     pub fn gate(&mut self, gradient: Buffer, told: Buffer) {
         self.launches.push(gate(gradient, told));
+    }
+
+    /// Adds the rows of `gradient` to those of `bias`, after a gate by `told` where it is given; `room` has
+    /// the sums of blocks and their counters ([`super::down_blocks`]).
+    pub fn down(
+        &mut self,
+        gradient: Buffer,
+        told: Option<Buffer>,
+        bias: Target,
+        room: [Buffer; 2],
+    ) {
+        self.launches.push(down(gradient, told, bias, room));
     }
 
     /// Queues `out` ← scale · `left` · `right` (+ `out` where it is kept), then `finish`; with

@@ -2,10 +2,12 @@
 //! What a norm's strips of rows add to the gradients of parameters, a second one adds up.
 
 use super::{Activation, Layer, Linear, Norm};
-use crate::engine::{Argument, Buffer, Factor, Finish, Grid, Kernels, Product, Queue, Target};
+use crate::engine::{
+    Argument, Buffer, Factor, Finish, Grid, Kernels, Product, Queue, Target, down_blocks,
+};
 
-/// Threads, columns and rows of a block that adds down columns.
-const DOWN: (usize, usize, usize) = (256, 32, 128);
+/// Threads and columns of a block that adds down what strips of rows left.
+const TOTALS: (usize, usize) = (256, 32);
 /// Numbers of a norm's row that one thread holds at most.
 const HELD: usize = 16;
 /// Numbers of a row of which each lane of a warp holds half as many.
@@ -26,9 +28,9 @@ impl Layer {
     }
 
     /// Room for the sums of blocks, and their counters: the last two buffers kept without a norm.
-    fn room(&self, queue: &Queue<'_>) -> [Argument; 2] {
+    fn room(&self, queue: &Queue<'_>) -> [Buffer; 2] {
         let first = self.remembered().len();
-        [first, first + 1].map(|at| Argument::Write(queue.kept(at)))
+        [queue.kept(first), queue.kept(first + 1)]
     }
 
     /// The sums; for a norm also the mean and the inverse deviation of every row.
@@ -60,11 +62,6 @@ impl Layer {
         [rows, width, lanes, Argument::Int(wide.into()), self.code()]
     }
 
-    fn down(&self, queue: &Queue<'_>) -> Grid {
-        let (columns, rows) = (self.shape.outputs.div_ceil(DOWN.1), queue.rows().div_ceil(DOWN.2));
-        Grid::blocks(columns, rows, DOWN.0)
-    }
-
     /// Turns the gradient of the norm's output into that of the sums, in place, with the gradients
     /// of gain, shift and bias on the way.
     fn norm_to_sums(&self, queue: &mut Queue<'_>) {
@@ -90,7 +87,7 @@ impl Layer {
                 arguments.extend([Argument::target(target), Argument::keep(target)]);
             }
             arguments.extend([strips, width].map(Argument::size));
-            let grid = Grid::blocks(width.div_ceil(DOWN.1), targets.len(), DOWN.0);
+            let grid = Grid::blocks(width.div_ceil(TOTALS.1), targets.len(), TOTALS.0);
             queue.launch("linear_norm_totals", grid, &arguments);
         }
     }
@@ -108,21 +105,6 @@ impl Layer {
         ];
         queue.launch("linear_slopes", Grid::over(gradient.length().div_ceil(4)), &arguments);
     }
-
-    /// Adds the rows of the gradient of the sums to that of the bias.
-    fn bias(&self, queue: &mut Queue<'_>, bias: Target) {
-        let room = self.room(queue);
-        let arguments = [
-            Argument::Read(queue.output_gradient()),
-            Argument::Write(bias.buffer),
-            Argument::keep(Some(bias)),
-            room[0],
-            room[1],
-            Argument::size(queue.rows()),
-            Argument::size(self.shape.outputs),
-        ];
-        queue.launch("linear_bias", self.down(queue), &arguments);
-    }
 }
 
 impl Kernels for Layer {
@@ -135,7 +117,8 @@ impl Kernels for Layer {
         let mut kept = self.remembered();
         match self.shape.norm {
             Norm::None => {
-                kept.extend([self.rows.div_ceil(DOWN.2) * width, width.div_ceil(DOWN.1)]);
+                let [down, across] = down_blocks(self.rows, width);
+                kept.extend([down * width, across]);
             }
             Norm::Layer => kept.push(3 * self.rows.div_ceil(STRIP) * width),
         }
@@ -187,21 +170,25 @@ impl Kernels for Layer {
 
     fn backward(&self, queue: &mut Queue<'_>) {
         let Linear { inputs, outputs, .. } = self.shape;
+        let (rows, gradient) = (queue.rows(), queue.output_gradient());
+        let relu = (self.shape.activation == Activation::Relu).then(|| queue.output());
         match (self.shape.norm, self.shape.activation) {
             (Norm::Layer, _) => self.norm_to_sums(queue),
-            (Norm::None, Activation::Identity) => {}
-            (Norm::None, Activation::Relu) => queue.gate(queue.output_gradient(), queue.output()),
-            (Norm::None, _) => self.activation_to_sums(queue),
+            (Norm::None, Activation::Gelu | Activation::Swish) => self.activation_to_sums(queue),
+            (Norm::None, Activation::Identity | Activation::Relu) => {}
         }
-        let (rows, gradient) = (queue.rows(), queue.output_gradient());
+        if self.shape.norm == Norm::None {
+            match (queue.parameter_target(1), relu) {
+                (Some(bias), told) => queue.down(gradient, told, bias, self.room(queue)),
+                (None, Some(told)) => queue.gate(gradient, told),
+                (None, None) => {}
+            }
+        }
         let how = (1.0, Finish::None, false);
         if let Some(target) = queue.input_target(0) {
             let shape = Product { m: rows, k: outputs, n: inputs };
             let sides = (Factor::Plain(gradient), Factor::Across(queue.parameter(0)));
             queue.multiply(shape, sides, target, how);
-        }
-        if let Some(target) = queue.parameter_target(1).filter(|_| self.shape.norm == Norm::None) {
-            self.bias(queue, target);
         }
         if let Some(target) = queue.parameter_target(0) {
             let shape = Product { m: inputs, k: rows, n: outputs };
