@@ -80,21 +80,25 @@ struct MrnProducts {
 
 // With the square of a pair's distance below this part of the sum of the squares that the product is
 // taken from, too few digits are left.
-#define MRN_NEAR (1.0f / 64.0f)
+#define MRN_NEAR (1.0f / 1024.0f)
 
 // The sum of squares of a pair by its differences, where `near` says so, by a whole warp together.
 __device__ __forceinline__ float mrn_again(bool near, float sum, const float* x, const float* y,
-                                           int squares) {
+                                           int squares, bool wide) {
     int lane = threadIdx.x & 31;
     for (u32 left = __ballot_sync(~0u, near); left; left &= left - 1) {
         int asking = __ffs(left) - 1;
         const float* start = (const float*)__shfl_sync(~0u, (u64)x, asking);
         const float* end = (const float*)__shfl_sync(~0u, (u64)y, asking);
         float squared = 0.0f;
-        for (int m = lane; m < squares; m += 32) {
-            float difference = start[m] - end[m];
-            squared = fmaf(difference, difference, squared);
-        }
+        auto add = [&](float p, float q) { squared = fmaf(p - q, p - q, squared); };
+        if (wide)
+            for (int m = 4 * lane; m < squares; m += 128) {
+                float4 p = *(const float4*)(start + m), q = *(const float4*)(end + m);
+                add(p.x, q.x), add(p.y, q.y), add(p.z, q.z), add(p.w, q.w);
+            }
+        else
+            for (int m = lane; m < squares; m += 32) add(start[m], end[m]);
         squared = warp_sum(squared);
         if (lane == asking) sum = squared;
     }
@@ -182,7 +186,7 @@ __device__ __forceinline__ void mrn_pairs(const float* from, const float* to, Mr
                                                  products.ends[component * columns + column]
                                            : 0.0f;
                         sum = asked ? fmaf(-2.0f, products.pairs[place], most) : 0.0f;
-                        sum = mrn_again(sum < MRN_NEAR * most, sum, x + maxima, y + maxima, squares);
+                        sum = mrn_again(sum < MRN_NEAR * most, sum, x + maxima, y + maxima, squares, wide);
                     }
                     float2 norm = mrn_norm(sum);
                     if (ROLES == 1)
@@ -219,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(128)
                                  maxima, squares, wide);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 3)
+extern "C" __global__ void __launch_bounds__(256, 2)
     mrn_forward_large(const float* from, const float* to, const float* starts, const float* ends,
                       const float* pairs, float* out, float* inverses, u32* picks, int rows, int columns,
                       int components, int maxima, int squares, int wide, long long stride) {
