@@ -51,7 +51,7 @@ fn kernels_for_many_pairs_give_the_values_and_the_gradients_of_the_cpu() {
     let mrn = || {
         let mut bench = KernelBench::new(450);
         for (components, maxima, squares) in
-            [(2, 16, 16), (1, 20, 20), (1, 70, 10), (1, 24, 0), (2, 2, 18)]
+            [(2, 16, 16), (1, 20, 20), (1, 70, 10), (1, 24, 0), (1, 0, 128), (2, 2, 128)]
         {
             let (from, to) = bench.pair(components * (maxima + squares));
             let pairs = bench.program.mrn(Mrn { components, maxima, squares }, from, to);
@@ -95,23 +95,23 @@ fn short_norms_of_pairs_that_are_close_together_keep_their_precision_on_tensor_c
 fn long_norms_of_many_pairs_keep_their_precision_where_all_products_are_on_tensor_cores() {
     let apart = || {
         let mut bench = KernelBench::new(640);
-        let from = bench.program.column(Column::Noise(40));
+        let from = bench.program.column(Column::Noise(132));
         let to = bench.program.weighted_sum(&[(0.3, from)]);
-        let pairs = bench.program.mrn(Mrn { components: 1, maxima: 4, squares: 36 }, from, to);
+        let pairs = bench.program.mrn(Mrn { components: 1, maxima: 4, squares: 128 }, from, to);
         bench.use_up(pairs);
         bench.end()
     };
-    agree_in((Precision::Tf32, 1, Factors::Cut), &apart, 1e-6);
+    agree_in((Precision::Tf32, 1, Factors::Cut), &apart, 1e-5);
 }
 
 #[test]
 fn long_norms_of_many_pairs_that_are_close_together_have_the_gradients_of_the_cpu() {
     let close = || {
         let mut bench = KernelBench::new(640);
-        let mut noisy = || bench.layer(40, Column::Noise(STATE), Activation::Gelu, Norm::None);
+        let mut noisy = || bench.layer(128, Column::Noise(STATE), Activation::Gelu, Norm::None);
         let (from, aside) = (noisy(), noisy());
         let to = bench.program.weighted_sum(&[(1.0, from), (1e-3, aside)]);
-        let pairs = bench.program.mrn(Mrn { components: 1, maxima: 0, squares: 40 }, from, to);
+        let pairs = bench.program.mrn(Mrn { components: 1, maxima: 0, squares: 128 }, from, to);
         let logits = bench.program.scores(None, pairs, 1.0);
         let loss = bench.program.info_nce(logits, Directions::Symmetric);
         bench.use_up(loss);
@@ -197,7 +197,7 @@ fn every_operation_has_kernels_and_every_launch_fits_its_kernel() {
         .flat_map(signatures)
         .map(|(name, _)| name)
         .filter(|name| !launches.iter().any(|launch| launch.0 == name))
-        .filter(|name| !name.ends_with("_large"))
+        .filter(|name| !name.ends_with("_large") && !name.starts_with("mrn_long_"))
         .collect();
     assert!(launches.iter().any(|launch| launch.0 == "tiles_gradient"), "small products are tiles");
     assert!(unused.is_empty(), "kernels that nothing launches: {unused:?}");

@@ -223,51 +223,13 @@ extern "C" __global__ void __launch_bounds__(128)
                                  maxima, squares, wide);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2)
-    mrn_forward_large(const float* from, const float* to, const float* starts, const float* ends,
-                      const float* pairs, float* out, float* inverses, u32* picks, int rows, int columns,
-                      int components, int maxima, int squares, int wide, long long stride) {
-    MrnProducts products = {own(starts, stride), own(ends, stride), own(pairs, stride)};
-    mrn_pairs<4, 4, 16, 16, 32, 1>(own(from, stride), own(to, stride), products, own(out, stride),
-                                   own(inverses, stride), own(picks, stride), rows, columns, components,
-                                   maxima, squares, wide);
-}
-
-// A number rounded to the bits of TF32, so that tensor cores lose nothing of it.
-__device__ __forceinline__ float mrn_high(float x) {
-    return __uint_as_float((__float_as_uint(x) + 0x1000) & 0xffffe000);
-}
-
-// Coordinates of the norm, counted from those of the first end, as two numbers each: what TF32 holds and
-// the rest. A block has one row of a component of either side. `factors` are high, high, low of a start
-// and high, low, high of an end, so that their product leaves out low times low alone; `halves`, where
-// asked for, are 1, 0, 0, 0, high, low. `lengths` are the squares of distances from the first end.
-extern "C" __global__ void mrn_halves_large(const float* from, const float* to, float* start_factors,
-                                            float* end_factors, float* start_halves, float* end_halves,
-                                            float* start_lengths, float* end_lengths, int rows,
-                                            int columns, int components, int maxima, int squares,
-                                            long long stride) {
-    bool start = blockIdx.x < rows;
-    int line = start ? blockIdx.x : blockIdx.x - rows, component = blockIdx.y;
-    int part = maxima + squares, width = components * part, base = component * part + maxima;
-    const float* its = own(start ? from : to, stride) + (long long)line * width + base;
-    const float* first = own(to, stride) + base;
-    long long place = (long long)component * (start ? rows : columns) + line;
-    float* factors = own(start ? start_factors : end_factors, stride) + place * 3 * squares;
-    float* halves = own(start ? start_halves : end_halves, stride);
-    if (halves) halves += place * (2 * squares + 4);
-    if (halves && threadIdx.x < 4) halves[threadIdx.x] = threadIdx.x == 0 ? 1.0f : 0.0f;
-    float length = 0.0f;
-    for (int m = threadIdx.x; m < squares; m += blockDim.x) {
-        float x = its[m] - first[m], high = mrn_high(x), low = x - high;
-        factors[m] = high;
-        factors[squares + m] = start ? high : low;
-        factors[2 * squares + m] = start ? low : high;
-        if (halves) halves[4 + m] = high, halves[4 + squares + m] = low;
-        length = fmaf(x, x, length);
-    }
-    length = block_sum(length);
-    if (threadIdx.x == 0) own(start ? start_lengths : end_lengths, stride)[place] = length;
+extern "C" __global__ void __launch_bounds__(256, 3)
+    mrn_forward_large(const float* from, const float* to, float* out, float* inverses, u32* picks,
+                      int rows, int columns, int components, int maxima, int squares, int wide,
+                      long long stride) {
+    mrn_pairs<4, 4, 16, 8, 16, 2>(own(from, stride), own(to, stride), {}, own(out, stride),
+                                  own(inverses, stride), own(picks, stride), rows, columns, components,
+                                  maxima, squares, wide);
 }
 
 // Corresponding rows, a warp a row.

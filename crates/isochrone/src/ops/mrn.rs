@@ -8,11 +8,12 @@
 //! All pairs are streamed over coordinates: direct differences (a Gram form cancels at near points),
 //! a running maximum with its index, no buffer larger than pairs × components. Backward: with
 //! W = G / ‖u_i − v_j‖ (0 where that is 0) dU_i = Σ_j W_ij (u_i − v_j), dV_j = −Σ_i W_ij (u_i − v_j);
-//! the maximum scatters G once per pair. d(x, x) is exactly 0 and has gradient 0. On a GPU the norms of
-//! many pairs come from products after all, those of near points from differences.
+//! the maximum scatters G once per pair. d(x, x) is exactly 0 and has gradient 0. On a GPU long
+//! norms of many pairs come from products after all, those of near points from differences.
 
 mod backward;
 mod kernels;
+mod long;
 mod narrow;
 mod shape;
 

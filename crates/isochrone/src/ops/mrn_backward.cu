@@ -106,96 +106,129 @@ __device__ __forceinline__ void mrn_norms(const float* from, const float* to, co
     }
 }
 
-// With norms from products: weights W of all pairs, row after row and, where asked for, column after
-// column. Where a pair is so near that the difference of two sums would lose its digits, its weight is left
-// out and a bit is set, by rows and by columns. A warp has 32 x 32 pairs.
-extern "C" __global__ void mrn_weights_large(const float* gradient, const float* inverses,
-                                             const float* start_lengths, const float* end_lengths,
-                                             float* weights, float* across, u32* near_starts,
-                                             u32* near_ends, int rows, int columns, int components,
-                                             long long stride) {
-    int strips = (rows + 31) / 32, words = (columns + 31) / 32;
-    int component = blockIdx.y / strips, strip = blockIdx.y % strips;
-    int column = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x & 31;
-    long long first = (long long)component * rows + 32 * strip;
-    gradient = own(gradient, stride) + (long long)(32 * strip) * columns + column;
-    inverses = own(inverses, stride) + first * columns + column;
-    weights = own(weights, stride) + first * columns + column;
-    start_lengths = own(start_lengths, stride) + first;
-    long long its = (long long)component * columns + column;
-    bool asked = across && column < columns;
-    across = own(across, stride) + its * rows + 32 * strip;
-    float share = 1.0f / (float)components;
-    float length = column < columns ? own(end_lengths, stride)[its] : 0.0f;
-    u32 mine = 0;
-    for (int eight = 0; eight < 32; eight += 8) {
-        float slopes[8], scales[8], lengths[8];
+// The same for many items: 64 items and 64 coordinates per block, 8 x 8 per thread, GROUPS groups of 64
+// threads. With any point c the sum is (sum W) (own - c) - sum W (other - c), half the work; c is the
+// other side's first item. Where a pair is so near that this would lose digits (its norm below a
+// hundredth of that of own - c), its whole chunk is added by differences.
+template <bool START, int GROUPS>
+__device__ __forceinline__ void mrn_products(const float* from, const float* to,
+                                             const float* gradient, const float* inverses,
+                                             float* target, int keep, int rows, int columns,
+                                             int components, int maxima, int squares) {
+    constexpr int SIDE = 64, CHUNK = 8, PITCH = SIDE + 4, STEP = START ? 64 / CHUNK : 1;
+    __shared__ __align__(16) float room[GROUPS][2][CHUNK * PITCH];
+    __shared__ float totals[GROUPS][SIDE];
+    int group = threadIdx.x / 64, within = threadIdx.x % 64, tx = within % 8, ty = within / 8;
+    float *weights = room[group][0], *others = room[group][1];
+    int tiles = (squares + SIDE - 1) / SIDE, component = blockIdx.y / tiles;
+    int inside = SIDE * (blockIdx.y % tiles), left = squares - inside;
+    int width = components * (maxima + squares);
+    int base = component * (maxima + squares) + maxima + inside;
+    int count = START ? rows : columns, other_count = START ? columns : rows;
+    int first = blockIdx.x * SIDE;
+    const float *self = (START ? from : to) + base, *other = (START ? to : from) + base;
+    inverses += (long long)component * rows * columns;
+    int rounds = (other_count + GROUPS * CHUNK - 1) / (GROUPS * CHUNK), chunk = group * rounds * CHUNK;
+    // Of a chunk's weights a thread fetches eight: of one partner (START) or of one item.
+    int item = START ? within / CHUNK : within, partner = START ? within % CHUNK : 0;
+    long long place = START ? (long long)(first + item) * columns + chunk + partner
+                            : (long long)(chunk + partner) * columns + first + item;
+    const float *slope = gradient + place, *scale = inverses + place;
+    long long step = (long long)STEP * columns, round_step = START ? CHUNK : (long long)CHUNK * columns;
+    const float* ahead_from = other + (long long)chunk * width + within;
+    float share = 1.0f / (float)components, limit = 3.0e38f, slopes[8], scales[8], ahead[8];
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+        int at = first + item + (START ? STEP * k : 0);
+        float nearest = at >= count ? 0.0f : START ? inverses[(long long)at * columns] : inverses[at];
+        if (nearest > 0.0f) limit = fminf(limit, 100.0f * nearest);
+    }
+    float centre = within < left ? other[within] : 0.0f;
+    auto load = [&]() {
 #pragma unroll
         for (int k = 0; k < 8; k++) {
-            int row = eight + k;
-            bool valid = 32 * strip + row < rows && column < columns;
-            slopes[k] = valid ? gradient[row * columns] : 0.0f;
-            scales[k] = valid ? inverses[row * columns] : 0.0f;
-            lengths[k] = valid ? start_lengths[row] + length : 0.0f;
+            bool valid = START ? first + item + STEP * k < count && chunk + partner < other_count
+                               : first + item < count && chunk + k < other_count;
+            slopes[k] = valid ? slope[k * step] : 0.0f;
+            scales[k] = valid ? scale[k * step] : 0.0f;
+            ahead[k] = within < left && chunk + k < other_count ? ahead_from[(long long)k * width] : centre;
         }
+        slope += round_step, scale += round_step, ahead_from += (long long)CHUNK * width, chunk += CHUNK;
+    };
+    float sums[8][8] = {}, total = 0.0f;
+    load();
+    for (int round = 0; round < rounds; round++) {
+        bool close = false;
+#pragma unroll
+        for (int k = 0; k < 8; k++) close |= scales[k] > limit;
+        bool differences = __syncthreads_or(close);
 #pragma unroll
         for (int k = 0; k < 8; k++) {
-            int row = eight + k;
-            bool close = scales[k] * scales[k] * lengths[k] > 1e4f;
-            bool inside = 32 * strip + row < rows && column < columns;
-            u32 together = __ballot_sync(~0u, close);
-            mine |= (u32)close << row;
-            if (inside && lane == 0)
-                own(near_starts, stride)[(first + row) * words + column / 32] = together;
-            slopes[k] = close ? 0.0f : slopes[k] * share * scales[k];
-            if (inside) weights[row * columns] = slopes[k];
+            weights[START ? partner * PITCH + item + STEP * k : k * PITCH + item] =
+                slopes[k] * share * scales[k];
+            others[k * PITCH + within] = ahead[k] - (differences ? 0.0f : centre);
+        }
+        __syncthreads();
+        if (round + 1 < rounds) load();
+        if (differences) {
+#pragma unroll
+            for (int a = 0; a < 8; a++) {
+                int i = 4 * ty + a + (a > 3 ? 28 : 0);
+                float mine[8];
+#pragma unroll
+                for (int q = 0; q < 8; q++) {
+                    int m = 4 * tx + q + (q > 3 ? 28 : 0);
+                    bool valid = first + i < count && m < left;
+                    mine[q] = valid ? self[(long long)(first + i) * width + m] : 0.0f;
+                }
+#pragma unroll 1
+                for (int o = 0; o < CHUNK; o++) {
+                    float w = weights[o * PITCH + i], y[8];
+                    *(float4*)y = *(const float4*)(others + o * PITCH + 4 * tx);
+                    *(float4*)(y + 4) = *(const float4*)(others + o * PITCH + 4 * tx + 32);
+#pragma unroll
+                    for (int q = 0; q < 8; q++) sums[a][q] = fmaf(w, y[q] - mine[q], sums[a][q]);
+                }
+            }
+            continue;
         }
 #pragma unroll
-        for (int k = 0; k < 8; k += 4) {
-            int row = eight + k, left = rows - 32 * strip - row;
-            if (asked && rows % 4 == 0 && left > 0)
-                *(float4*)(across + row) =
-                    make_float4(slopes[k], slopes[k + 1], slopes[k + 2], slopes[k + 3]);
-            else
+        for (int o = 0; o < CHUNK; o++) {
+            float w[8], y[8];
+            *(float4*)w = *(const float4*)(weights + o * PITCH + 4 * ty);
+            *(float4*)(w + 4) = *(const float4*)(weights + o * PITCH + 4 * ty + 32);
+            *(float4*)y = *(const float4*)(others + o * PITCH + 4 * tx);
+            *(float4*)(y + 4) = *(const float4*)(others + o * PITCH + 4 * tx + 32);
+            total += weights[o * PITCH + within];
 #pragma unroll
-                for (int q = 0; q < 4; q++)
-                    if (asked && q < left) across[row + q] = slopes[k + q];
+            for (int a = 0; a < 8; a++)
+#pragma unroll
+                for (int q = 0; q < 8; q++) sums[a][q] = fmaf(w[a], y[q], sums[a][q]);
         }
     }
-    if (column < columns) own(near_ends, stride)[its * strips + strip] = mine;
-}
-
-// The norm's gradient of one side from `sums`, the products of W with the other side's halves: with any
-// point c it is (sum W) (own - c) - sum W (other - c); c is the first end. Near pairs are added one by one,
-// by differences. A block has one item and component; `step` and `other_step` lead from pair to pair.
-extern "C" __global__ void mrn_norms_large(const float* self, const float* other, const float* first,
-                                           const float* sums, const u32* near, const float* gradient,
-                                           const float* inverses, float* target, int keep, int items,
-                                           int others, int step, int other_step, int components,
-                                           int maxima, int squares, long long stride) {
-    int item = blockIdx.x, component = blockIdx.y, words = (others + 31) / 32;
-    int part = maxima + squares, width = components * part, base = component * part + maxima;
-    long long place = (long long)component * items + item;
-    self = own(self, stride) + (long long)item * width + base;
-    target = own(target, stride) + (long long)item * width + base;
-    other = own(other, stride) + base, first = own(first, stride) + base;
-    sums = own(sums, stride) + place * (2 * squares + 4);
-    near = own(near, stride) + place * words;
-    gradient = own(gradient, stride) + (long long)item * step;
-    inverses = own(inverses, stride) + (long long)component * items * others + (long long)item * step;
-    float share = 1.0f / (float)components;
-    for (int m = threadIdx.x; m < squares; m += blockDim.x) {
-        float mine = self[m], by_items = sums[4 + m] + sums[4 + squares + m];
-        float sum = fmaf(sums[0], mine - first[m], -by_items);
-#pragma unroll 8
-        for (int word = 0; word < words; word++)
-            for (u32 left = near[word]; left; left &= left - 1) {
-                int partner = 32 * word + __ffs(left) - 1;
-                long long pair = (long long)partner * other_step;
-                float weight = gradient[pair] * share * inverses[pair];
-                sum = fmaf(weight, mine - other[(long long)partner * width + m], sum);
+    totals[group][within] = total;
+    __syncthreads();
+    // Eight items at once: every group writes its sums, then all threads add groups in order.
+    float* parts = &room[0][0][0];
+#pragma unroll
+    for (int a = 0; a < 8; a++) {
+#pragma unroll
+        for (int q = 0; q < 8; q++) parts[(8 * group + q) * 64 + within] = sums[a][q];
+        __syncthreads();
+        for (int at = threadIdx.x; at < 512; at += 64 * GROUPS) {
+            int q = at / 64, owner = at % 64;
+            int i = 4 * (owner / 8) + a + (a > 3 ? 28 : 0), m = 4 * (owner % 8) + q + (q > 3 ? 28 : 0);
+            float sum = 0.0f, weight = 0.0f;
+            for (int next = 0; next < GROUPS; next++) {
+                sum += parts[(8 * next + q) * 64 + owner];
+                weight += totals[next][i];
             }
-        put(target + m, sum, keep);
+            if (first + i < count && m < left) {
+                long long own_place = (long long)(first + i) * width + m;
+                put(target + base + own_place, fmaf(weight, self[own_place] - other[m], -sum), keep);
+            }
+        }
+        __syncthreads();
     }
 }
 
@@ -208,6 +241,15 @@ extern "C" __global__ void __launch_bounds__(512)
                                  components, maxima, squares);
 }
 
+extern "C" __global__ void __launch_bounds__(256, 2)
+    mrn_start_norms_large(const float* from, const float* to, const float* gradient,
+                            const float* inverses, float* target, int keep, int rows, int columns,
+                            int components, int maxima, int squares, long long stride) {
+    mrn_products<true, 4>(own(from, stride), own(to, stride), own(gradient, stride),
+                         own(inverses, stride), own(target, stride), keep, rows, columns, components,
+                         maxima, squares);
+}
+
 extern "C" __global__ void __launch_bounds__(512)
     mrn_end_norms_small(const float* from, const float* to, const float* gradient,
                             const float* inverses, float* target, int keep, int rows, int columns,
@@ -215,6 +257,15 @@ extern "C" __global__ void __launch_bounds__(512)
     mrn_norms<false, 1, 8, 16, 4, 32>(own(from, stride), own(to, stride), own(gradient, stride),
                                  own(inverses, stride), own(target, stride), keep, rows, columns,
                                  components, maxima, squares);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+    mrn_end_norms_large(const float* from, const float* to, const float* gradient,
+                            const float* inverses, float* target, int keep, int rows, int columns,
+                            int components, int maxima, int squares, long long stride) {
+    mrn_products<false, 4>(own(from, stride), own(to, stride), own(gradient, stride),
+                         own(inverses, stride), own(target, stride), keep, rows, columns, components,
+                         maxima, squares);
 }
 
 // The maximum's half: a block has ITEMS items of one side and up to MRN_MOST coordinates of one component.

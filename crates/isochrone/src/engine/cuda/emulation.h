@@ -158,6 +158,16 @@ static unsigned __ballot_sync(unsigned, bool mine) {
     });
 }
 
+static int __syncthreads_or(int mine) {
+    static int any;
+    __syncthreads();
+    any = 0;
+    __syncthreads();
+    any |= mine;
+    __syncthreads();
+    return any;
+}
+
 static unsigned atomicInc(unsigned* counter, unsigned most) {
     unsigned before = *counter;
     *counter = before >= most ? 0 : before + 1;

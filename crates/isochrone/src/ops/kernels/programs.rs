@@ -41,7 +41,7 @@ impl KernelBench {
         let mut one = |rows: usize, columns: usize| {
             parameters.add(arena, "free", (rows, columns), Initial::Uniform(1.0))
         };
-        let widths = [[1, 3, 4, 6, 8, 16, 24, 40, 64, 80]; 9].concat();
+        let widths = [[1, 3, 4, 6, 8, 16, 24, 40, 64, 80, 128, 260]; 9].concat();
         let layer = |&width: &usize| {
             (width, [one(STATE, width), one(1, width), one(1, width), one(1, width)])
         };

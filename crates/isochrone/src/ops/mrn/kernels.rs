@@ -1,17 +1,19 @@
 //! The MRN distance on the GPU: pairs in tiles forward, a gather for each side backward.
 
 use super::{ByRow, Mrn, Pairwise};
-use crate::engine::{Argument, Buffer, Factor, Finish, Grid, Kernels, Product, Queue, Target};
+use crate::engine::{Argument, Grid, Kernels, Queue, Target};
 
 const SOURCE: &str = concat!(
     include_str!("../mrn.cu"),
     "\n",
     include_str!("../mrn_backward.cu"),
     "\n",
+    include_str!("../mrn_long.cu"),
+    "\n",
     include_str!("../mrn_narrow.cu")
 );
 
-/// With more pairs than these the tiles of one block are larger, and norms come from products.
+/// With more pairs than these the tiles of one block are larger, and long norms come from products.
 const MANY_PAIRS: usize = 400_000;
 /// Threads of a block of corresponding rows.
 const THREADS: usize = 128;
@@ -23,19 +25,15 @@ const SHORT_ROOM: usize = 4 * (2 * SHORT_STARTS * (HALF + 4) + 4096 + 4096 + 8 *
 /// Coordinates of the maximum that one block adds to, and items of either side.
 const MOST_MAXIMA: usize = 256;
 const MAXIMA_ITEMS: [usize; 2] = [1, 8];
-/// Threads that have a row of coordinates in halves, or an item's gradient by the norm.
-const HALVES_THREADS: usize = 128;
-/// Rows of a block that weighs pairs, one of them a word of bits.
-const WEIGHED_ROWS: usize = 32;
 
 impl Mrn {
-    fn arguments(&self) -> [Argument; 3] {
+    pub(super) fn arguments(&self) -> [Argument; 3] {
         [self.components, self.maxima, self.squares].map(Argument::size)
     }
 }
 
 impl Pairwise {
-    fn many(&self, queue: &Queue<'_>) -> bool {
+    pub(super) fn many(&self, queue: &Queue<'_>) -> bool {
         self.rows * self.columns * queue.replicas() > MANY_PAIRS
     }
 
@@ -92,7 +90,7 @@ impl Pairwise {
         }
     }
 
-    /// Queues the norm's half of the gradient by the starts (0) or the ends (1), of few pairs.
+    /// Queues the norm's half of the gradient by the starts (0) or the ends (1).
     fn norms(&self, queue: &mut Queue<'_>, at: usize, target: Target) {
         let mut arguments = vec![
             Argument::Read(queue.input(0)),
@@ -105,101 +103,14 @@ impl Pairwise {
             Argument::size(self.columns),
         ];
         arguments.extend(self.shape.arguments());
-        let name = ["mrn_start_norms_small", "mrn_end_norms_small"][at];
-        let tiles = self.shape.components * self.shape.squares.div_ceil(32);
+        let (names, (items, coordinates, threads)) = if self.many(queue) {
+            (["mrn_start_norms_large", "mrn_end_norms_large"], (64, 64, 256))
+        } else {
+            (["mrn_start_norms_small", "mrn_end_norms_small"], (16, 32, 512))
+        };
+        let tiles = self.shape.components * self.shape.squares.div_ceil(coordinates);
         let count = [self.rows, self.columns][at];
-        queue.launch(name, Grid::blocks(count.div_ceil(16), tiles, 512), &arguments);
-    }
-
-    /// Queues the norm's half of the gradient by both sides from products, of many pairs.
-    fn product_norms(&self, queue: &mut Queue<'_>) {
-        let Mrn { components, maxima: _, squares } = self.shape;
-        let targets = [0, 1].map(|at| queue.input_target(at));
-        if targets.iter().all(Option::is_none) {
-            return;
-        }
-        let (rows, columns, halves) = (self.rows, self.columns, 2 * squares + 4);
-        let rooms = Rooms::new(self, queue);
-        let (gradient, inverses) = (queue.output_gradient(), queue.kept(0));
-        let arguments = [
-            Argument::Read(gradient),
-            Argument::Read(inverses),
-            Argument::Read(rooms.lengths[0]),
-            Argument::Read(rooms.lengths[1]),
-            Argument::Write(rooms.pairs[0]),
-            targets[1].map_or(Argument::Absent, |_| Argument::Write(rooms.pairs[1])),
-            Argument::Write(rooms.near[0]),
-            Argument::Write(rooms.near[1]),
-            Argument::size(rows),
-            Argument::size(columns),
-            Argument::size(components),
-        ];
-        let strips = components * rows.div_ceil(WEIGHED_ROWS);
-        let grid = Grid::blocks(columns.div_ceil(256), strips, 256);
-        queue.launch("mrn_weights_large", grid, &arguments);
-        for (at, target) in targets.into_iter().enumerate() {
-            let Some(target) = target else { continue };
-            let counts = [rows, columns];
-            let (items, others) = (counts[at], counts[1 - at]);
-            let shape = Product { m: items, k: others, n: halves };
-            for component in 0..components {
-                let weights = Factor::Plain(part(rooms.pairs[at], component, rows * columns));
-                let others = Factor::Plain(part(rooms.halves[1 - at], component, others * halves));
-                let buffer = part(rooms.sums[at], component, items * halves);
-                let out = Target { buffer, keep: false };
-                queue.multiply(shape, (weights, others), out, (1.0, Finish::None, false));
-            }
-            let steps = [columns, 1];
-            let mut arguments = vec![
-                Argument::Read(queue.input(at)),
-                Argument::Read(queue.input(1 - at)),
-                Argument::Read(queue.input(1)),
-                Argument::Read(rooms.sums[at]),
-                Argument::Read(rooms.near[at]),
-                Argument::Read(gradient),
-                Argument::Read(inverses),
-                Argument::Part(target.buffer, 2),
-                Argument::keep(Some(target)),
-            ];
-            arguments.extend([items, others, steps[at], steps[1 - at]].map(Argument::size));
-            arguments.extend(self.shape.arguments());
-            let grid = Grid::blocks(items, components, HALVES_THREADS);
-            queue.launch("mrn_norms_large", grid, &arguments);
-        }
-    }
-
-    /// Queues the products that norms of many pairs come from, and gives their arguments.
-    fn products(&self, queue: &mut Queue<'_>) -> [Argument; 3] {
-        let Mrn { components, maxima: _, squares } = self.shape;
-        if squares == 0 {
-            return [Argument::Absent; 3];
-        }
-        let (rows, columns, rooms) = (self.rows, self.columns, Rooms::new(self, queue));
-        let mut arguments = vec![
-            Argument::Read(queue.input(0)),
-            Argument::Read(queue.input(1)),
-            Argument::Write(rooms.factors[0]),
-            Argument::Write(rooms.factors[1]),
-            queue.keeping(rooms.halves[0]),
-            queue.keeping(rooms.halves[1]),
-            Argument::Write(rooms.lengths[0]),
-            Argument::Write(rooms.lengths[1]),
-            Argument::size(rows),
-            Argument::size(columns),
-        ];
-        arguments.extend(self.shape.arguments());
-        let grid = Grid::blocks(rows + columns, components, HALVES_THREADS);
-        queue.launch("mrn_halves_large", grid, &arguments);
-        let shape = Product { m: rows, k: 3 * squares, n: columns };
-        for component in 0..components {
-            let [starts, ends] = [(0, rows), (1, columns)]
-                .map(|(at, count)| part(rooms.factors[at], component, 3 * squares * count));
-            let buffer = part(rooms.pairs[0], component, rows * columns);
-            let (sides, out) =
-                ((Factor::Plain(starts), Factor::Across(ends)), Target { buffer, keep: false });
-            queue.multiply(shape, sides, out, (1.0, Finish::None, false));
-        }
-        [rooms.lengths[0], rooms.lengths[1], rooms.pairs[0]].map(Argument::Read)
+        queue.launch(names[at], Grid::blocks(count.div_ceil(items), tiles, threads), &arguments);
     }
 
     /// Queues the maximum's half of the gradient by the starts (0) or the ends (1).
@@ -232,50 +143,6 @@ impl Pairwise {
     }
 }
 
-/// Where norms from products stand: what lies in the buffers kept after inverses and indices, by sides.
-struct Rooms {
-    /// Products of pairs, later their weights, row after row and column after column.
-    pairs: [Buffer; 2],
-    factors: [Buffer; 2],
-    halves: [Buffer; 2],
-    lengths: [Buffer; 2],
-    near: [Buffer; 2],
-    sums: [Buffer; 2],
-}
-
-impl Rooms {
-    /// How long they are, for starts and ends.
-    fn lengths(pairs: &Pairwise) -> [[usize; 2]; 6] {
-        let Pairwise { shape: Mrn { components, squares, .. }, rows, columns } = *pairs;
-        let halves = 2 * squares + 4;
-        let both = |start: usize, end: usize| [components * start, components * end];
-        [
-            both(rows * columns, rows * columns),
-            both(rows * 3 * squares, columns * 3 * squares),
-            both(rows * halves, columns * halves),
-            both(rows, columns),
-            both(rows * columns.div_ceil(32), columns * rows.div_ceil(WEIGHED_ROWS)),
-            both(rows * halves, columns * halves),
-        ]
-    }
-
-    fn new(pairs: &Pairwise, queue: &Queue<'_>) -> Self {
-        let lengths = Self::lengths(pairs);
-        let sides = |at: usize| {
-            let [starts, ends] = lengths[at];
-            let room = queue.kept(2 + at);
-            [room.part(0, starts), room.part(starts, ends)]
-        };
-        let [pairs, factors, halves, lengths, near, sums] = std::array::from_fn(sides);
-        Self { pairs, factors, halves, lengths, near, sums }
-    }
-}
-
-/// The part of a buffer that belongs to a component, each of whose parts has so many numbers.
-fn part(buffer: Buffer, component: usize, length: usize) -> Buffer {
-    buffer.part(component * length, length)
-}
-
 impl Kernels for Pairwise {
     fn source(&self) -> &'static str {
         SOURCE
@@ -293,17 +160,15 @@ impl Kernels for Pairwise {
             ];
         }
         let mut kept = vec![self.rows * self.columns * components; 2];
-        if self.shape.squares > 0 {
-            kept.extend(Rooms::lengths(self).map(|[starts, ends]| starts + ends));
-        }
+        kept.extend(self.long_rooms());
         kept
     }
 
     fn forward(&self, queue: &mut Queue<'_>) {
-        let short = self.has_short_halves();
+        let (short, long) = (self.has_short_halves(), self.has_long_norms(queue));
         let mut arguments = vec![Argument::Read(queue.input(0)), Argument::Read(queue.input(1))];
-        if self.many(queue) && !short {
-            arguments.extend(self.products(queue));
+        if long {
+            arguments.extend(self.long_products(queue));
         }
         arguments.push(Argument::Write(queue.output()));
         arguments.extend((0..if short { 1 } else { 2 }).map(|at| queue.keeps(at)));
@@ -313,7 +178,8 @@ impl Kernels for Pairwise {
         let (name, (rows, columns, threads)) = match (short, self.many(queue)) {
             (true, true) => ("mrn_narrow_large", (32, 64, 128)),
             (true, false) => ("mrn_narrow_small", (8, 64, 128)),
-            (false, true) => ("mrn_forward_large", (64, 64, 256)),
+            (false, true) if long => ("mrn_long_forward", (64, 64, 256)),
+            (false, true) => ("mrn_forward_large", (32, 64, 256)),
             (false, false) => ("mrn_forward_small", (16, 16, 128)),
         };
         let (x, y) = (self.columns.div_ceil(columns), self.rows.div_ceil(rows));
@@ -321,21 +187,22 @@ impl Kernels for Pairwise {
     }
 
     fn backward(&self, queue: &mut Queue<'_>) {
-        let (short, many) = (self.has_short_halves(), self.many(queue));
+        let (short, long) = (self.has_short_halves(), self.has_long_norms(queue));
         for at in 0..2 {
             if let Some(target) = queue.input_target(at) {
                 if self.shape.maxima > 0 {
                     self.maxima(queue, at, target);
                 }
-                if self.shape.squares > 0 && !short && !many {
+                if self.shape.squares > 0 && !short && !long {
                     self.norms(queue, at, target);
                 }
             }
         }
-        match (self.shape.squares > 0, short) {
-            (true, true) => self.short_norms(queue),
-            (true, false) if many => self.product_norms(queue),
-            _ => {}
+        if self.shape.squares > 0 && short {
+            self.short_norms(queue);
+        }
+        if long {
+            self.long_norms(queue);
         }
     }
 }
