@@ -115,8 +115,8 @@ pub(super) fn same_rows(found: Shape<'_>, states: Shape<'_>) -> Result<()> {
 /// The complaint about an array that is not a matrix.
 pub(super) fn not_a_matrix(key: &str, dimensions: usize) -> Error {
     let name = variable(key);
-    let hint = match (dimensions, key.rsplit('/').next()) {
-        (1, Some("actions")) => format!(
+    let hint = match (dimensions, key) {
+        (1, "actions") => format!(
             "save `{name}.reshape(-1, 1)`, or `{name}.astype('<i8')` if each names one of several \
              discrete actions"
         ),
@@ -127,6 +127,29 @@ pub(super) fn not_a_matrix(key: &str, dimensions: usize) -> Error {
     let count =
         if dimensions == 1 { "1 dimension".into() } else { format!("{dimensions} dimensions") };
     Error::input(format!("`{key}` has {count}, expected 2: rows and values per row")).hint(hint)
+}
+
+/// Where discrete actions are read from.
+#[cfg(feature = "hdf5")]
+pub(super) const DISCRETE: &str = "discrete actions are read from npz alone: save `observations`, \
+                                   `terminals` and `actions`, a whole number for each row of \
+                                   these, with `numpy.savez`";
+
+/// Whether an array of an HDF5 file holds actions.
+#[cfg(feature = "hdf5")]
+pub(super) fn is_actions(key: &str) -> bool {
+    key.rsplit('/').next() == Some("actions")
+}
+
+/// The complaint about actions of an HDF5 file that are not rows.
+#[cfg(feature = "hdf5")]
+pub(super) fn flat_actions(key: &str) -> Error {
+    Error::input(format!("`{key}` has 1 dimension, expected 2: rows and values per row")).hint(
+        format!(
+            "save `{}.reshape(-1, 1)` if each is a number in [-1, 1]; {DISCRETE}",
+            variable(key)
+        ),
+    )
 }
 
 /// The complaint about flags that are not one per row.

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use hdf5_reader::Dataset as Array;
 
 use super::complaints::{Shape, missing_among, refuse_misspelling, same_rows};
-use super::dataset::{Dataset, check_numbers};
+use super::dataset::{Dataset, check_located};
 use super::format::Format;
 use super::hdf5::{self, Hdf5};
 use super::memory::Memory;
 use super::npz::Writer;
+use super::origins::{Origins, Spot};
 use super::raw::RawRows;
 use super::reader::{Pieces, Reader, Widths};
 use crate::error::{Error, Result};
@@ -76,7 +77,9 @@ impl Matrix {
         hdf5::each_rows(&self.array, key, notes, &mut |numbers| {
             for values in numbers.chunks_exact(size) {
                 if before < kept && !timeouts[row] {
-                    check_numbers(key, values, size, (before * size) as u64, key == ACTIONS)?;
+                    check_located(values, key == ACTIONS, |column| {
+                        Spot::among_dropped(key, row, column)
+                    })?;
                     take(values)?;
                     before += 1;
                 }
@@ -224,6 +227,7 @@ fn cut(rows: &mut RawRows, timeouts: &[bool], notes: &mut Vec<String>) -> Result
     let (lengths, whole) = whole_lengths(timeouts)?;
     tell_dropped(timeouts, notes);
     rows.lengths = lengths;
+    rows.origins = Origins::AmongDropped(first_rows(&timeouts[..whole]));
     keep(&mut rows.states, rows.state_size, &timeouts[..whole]);
     keep(&mut rows.actions, rows.action_size, &timeouts[..whole]);
     Ok(())
@@ -245,6 +249,12 @@ fn whole_lengths(timeouts: &[bool]) -> Result<(Vec<usize>, usize)> {
         .filter(|&length| length > 0)
         .collect();
     Ok((lengths, whole))
+}
+
+/// The row at which each trajectory begins.
+fn first_rows(timeouts: &[bool]) -> Vec<usize> {
+    let begins = |row: &usize| !timeouts[*row] && (*row == 0 || timeouts[row - 1]);
+    (0..timeouts.len()).filter(begins).collect()
 }
 
 fn tell_dropped(timeouts: &[bool], notes: &mut Vec<String>) {
@@ -308,10 +318,14 @@ mod tests {
         }
     }
 
-    fn read_bytes(bytes: &[u8]) -> Result<RawRows> {
+    fn reader(bytes: &[u8]) -> Result<D4rlReader> {
         let storage = hdf5_reader::BytesStorage::new(bytes.to_vec());
         let file = Hdf5::new(Arc::new(storage), bytes.len() as u64)?;
-        D4rlReader::open(Path::new("a.hdf5"), file)?.read(&mut Vec::new())
+        D4rlReader::open(Path::new("a.hdf5"), file)
+    }
+
+    fn read_bytes(bytes: &[u8]) -> Result<RawRows> {
+        reader(bytes)?.read(&mut Vec::new())
     }
 
     #[test]
@@ -371,6 +385,73 @@ mod tests {
         }
         let error = read_bytes(&bytes).unwrap_err().to_string();
         assert!(error.contains("does not match its shape"), "{error}");
+    }
+
+    /// The older file with the chunk of rows 8 to 11 of `size` values replaced, unpacked, by `values`.
+    fn replaced(size: usize, values: &[f32]) -> Vec<u8> {
+        let mut bytes = OLDER.to_vec();
+        let (place, end) = ([8_u64, 0, 0].map(u64::to_le_bytes).concat(), bytes.len() as u64);
+        let spots = (8..bytes.len()).filter(|&at| bytes[at..].starts_with(&place));
+        // Observations are first in the file.
+        let at = spots.collect::<Vec<_>>()[if size == 4 { 0 } else { 1 }];
+        // Its size, that it is not packed, its first row and column, and where it is.
+        bytes[at - 8..at - 4].copy_from_slice(&(16 * size as u32).to_le_bytes());
+        bytes[at - 4..at].copy_from_slice(&1_u32.to_le_bytes());
+        bytes[at + 24..at + 32].copy_from_slice(&end.to_le_bytes());
+        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn values_that_cannot_be_learned_from_are_named_by_the_row_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let complaints = |bytes: &[u8]| {
+            let read = read_bytes(bytes).unwrap().check().unwrap_err().to_string();
+            let mut writer = Writer::create(&folder.path().join("a.npz")).unwrap();
+            let unpacked = reader(bytes).unwrap().unpack(&mut writer, &mut Vec::new());
+            assert_eq!(unpacked.unwrap_err().to_string(), read);
+            read
+        };
+        // The row before, 5, is a timeout, so that row 9 is the ninth that is kept.
+        let mut values = [0.5_f32; 16];
+        values[4 + 2] = f32::NAN;
+        let told = complaints(&replaced(4, &values));
+        let row = "`observations` row 9 column 2 is `NaN`, expected a finite number; hint: ";
+        assert!(told.starts_with(&format!("{row}set `timeouts` to 1 in this row")), "{told}");
+        let mut values = [0.5_f32; 8];
+        values[2 + 1] = f32::NEG_INFINITY;
+        let told = complaints(&replaced(2, &values));
+        assert!(told.starts_with("`actions` row 9 column 1 is `-inf`"), "{told}");
+        values[2 + 1] = 3.0;
+        let told = complaints(&replaced(2, &values));
+        assert!(told.starts_with("`actions` row 9 column 1 is `3`, expected within"), "{told}");
+    }
+
+    #[test]
+    fn discrete_actions_are_told_to_be_read_from_npz() {
+        let mut bytes = renamed(b"actions", b"xctions");
+        for at in 0..bytes.len() - 7 {
+            if bytes[at..].starts_with(b"rewards") {
+                bytes[at..at + 7].copy_from_slice(b"actions");
+            }
+        }
+        let told = reader(&bytes).err().unwrap().to_string();
+        let wanted = "`actions` has 1 dimension, expected 2: rows and values per row; hint: save \
+                      `actions.reshape(-1, 1)` if each is a number in [-1, 1]; discrete actions are \
+                      read from npz alone";
+        assert!(told.starts_with(wanted), "{told}");
+        // 32-bit floats become 32-bit integers, one array after the other.
+        let float = [0x11, 0x20, 0x1f, 0, 4, 0, 0, 0];
+        let spots = (0..OLDER.len()).filter(|&at| OLDER[at..].starts_with(&float));
+        let told: Vec<String> = spots
+            .filter_map(|at| {
+                let mut bytes = OLDER.to_vec();
+                bytes[at..at + 4].copy_from_slice(&[0x10, 0x08, 0, 0]);
+                read_bytes(&bytes).err().map(|error| error.to_string())
+            })
+            .collect();
+        let actions = told.iter().find(|told| told.starts_with("`actions` holds 32-bit integers"));
+        assert!(actions.is_some_and(|told| told.contains("are read from npz alone")), "{told:?}");
     }
 
     /// The older file with a key renamed, wherever its name is.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::division::Division;
+use super::origins::Spot;
 use super::store::{Numbers, RowsOnDisk, Store};
 use crate::error::{Error, Result};
 use crate::random::below;
@@ -49,24 +50,27 @@ impl Dataset {
         actions: Option<(Vec<f32>, usize)>,
         lengths: &[usize],
     ) -> Result<Self> {
-        Self::named("states", states, state_size, actions, lengths)
+        let (actions, action_size) = actions.unwrap_or_default();
+        Self::judged("states", (states, state_size), (actions, action_size), lengths, |numbers| {
+            check_numbers("states", &numbers.states, state_size, 0, false)?;
+            check_numbers("actions", &numbers.actions, action_size, 0, true)
+        })
     }
 
-    /// Like [`Dataset::new`], for states that a file calls `key`.
-    pub(super) fn named(
+    /// Like [`Dataset::new`], for states that a file calls `key` and values that `judge` checks.
+    pub(super) fn judged(
         key: &str,
-        states: Vec<f32>,
-        state_size: usize,
-        actions: Option<(Vec<f32>, usize)>,
+        (states, state_size): (Vec<f32>, usize),
+        (actions, action_size): (Vec<f32>, usize),
         lengths: &[usize],
+        judge: impl FnOnce(&Numbers) -> Result<()>,
     ) -> Result<Self> {
         let rows = lengths.iter().sum::<usize>();
-        let (actions, action_size) = actions.unwrap_or_default();
         check_shape(key, states.len(), rows, state_size)?;
         check_shape("actions", actions.len(), rows, action_size)?;
-        check_numbers(key, &states, state_size, 0, false)?;
-        check_numbers("actions", &actions, action_size, 0, true)?;
-        let store = Store::Memory(Arc::new(Numbers { states, actions }));
+        let numbers = Numbers { states, actions };
+        judge(&numbers)?;
+        let store = Store::Memory(Arc::new(numbers));
         Self::of(store, (state_size, action_size), lengths)
     }
 
@@ -385,8 +389,8 @@ fn check_shape(key: &str, found: usize, rows: usize, size: usize) -> Result<()> 
 /// The largest value of a state: squares of differences stay finite in 32 bits.
 pub const LARGEST: f32 = 1e18;
 
-/// Refuses states or actions that are not finite, actions outside [−1, 1] and states beyond
-/// [`LARGEST`]; `before` values of the array come before `values`.
+/// As [`check_located`], for an array whose rows are all read; `before` values of it come before
+/// `values`.
 pub(super) fn check_numbers(
     key: &str,
     values: &[f32],
@@ -394,23 +398,34 @@ pub(super) fn check_numbers(
     before: u64,
     bounded: bool,
 ) -> Result<()> {
-    let refused = |at: usize, expected: &str, hint: &str| {
-        let (place, size) = (before + at as u64, size as u64);
-        let (row, column, found) = (place / size, place % size, values[at]);
+    check_located(values, bounded, |at| {
+        let at = before as usize + at;
+        Spot::in_order(key, at / size, at % size)
+    })
+}
+
+/// Refuses states or actions that are not finite, actions outside [−1, 1] and states beyond
+/// [`LARGEST`]; `place` says where in the file one of `values` is.
+pub(super) fn check_located<'a>(
+    values: &[f32],
+    bounded: bool,
+    place: impl Fn(usize) -> Spot<'a>,
+) -> Result<()> {
+    let refused = |at: usize, expected: &str, hint: Option<&str>| {
+        let Spot { key, row, column, mend } = place(at);
+        let found = values[at];
         Err(Error::input(format!(
             "`{key}` row {row} column {column} is `{found}`, expected {expected}"
         ))
-        .hint(hint))
+        .hint(hint.unwrap_or(mend)))
     };
     if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-        let hint = "end the trajectory at the row before (`terminals` is 1 there) and drop the \
-                    row: what follows is a trajectory of its own";
-        return refused(at, "a finite number", hint);
+        return refused(at, "a finite number", None);
     }
     let most = if bounded { 1.0 } else { LARGEST };
     match values.iter().position(|value| value.abs() > most) {
-        Some(at) if bounded => refused(at, "within [-1, 1]", "scale the actions to [-1, 1]"),
-        Some(at) => refused(at, "at most 1e18 in size", "record the states in larger units"),
+        Some(at) if bounded => refused(at, "within [-1, 1]", Some("scale the actions to [-1, 1]")),
+        Some(at) => refused(at, "at most 1e18 in size", Some("record the states in larger units")),
         None => Ok(()),
     }
 }

@@ -23,7 +23,9 @@ use hdf5_reader::{
 
 use rayon::prelude::*;
 
-use super::complaints::{DAMAGED, narrowed, not_a_matrix, not_flags, variable};
+use super::complaints::{
+    DAMAGED, DISCRETE, flat_actions, is_actions, narrowed, not_a_matrix, not_flags, variable,
+};
 use super::files::open_file;
 use super::npy::{self, Header, Item};
 use super::rounding::Rounding;
@@ -199,11 +201,16 @@ impl<'a> Blocks<'a> {
             Datatype::FloatingPoint { size: 4, .. } => false,
             Datatype::FloatingPoint { size: 8, .. } => true,
             other => {
+                let mut hint = format!("save `{}.astype('<f4')`", variable(key));
+                if is_actions(key) {
+                    hint += "; ";
+                    hint += DISCRETE;
+                }
                 return Err(Error::input(format!(
                     "`{key}` holds {}, expected 32-bit or 64-bit floats",
                     name(other)
                 ))
-                .hint(format!("save `{}.astype('<f4')`", variable(key))));
+                .hint(hint));
             }
         };
         notes.extend(wide.then(|| narrowed(key)));
@@ -278,6 +285,7 @@ pub(super) fn shape(array: &Array, key: &str) -> Result<[u64; 2]> {
     match *array.shape() {
         [_, 0] => Err(Error::input(format!("the rows of `{key}` have no values"))),
         [rows, size] => Ok([rows, size]),
+        [_] if is_actions(key) => Err(flat_actions(key)),
         _ => Err(not_a_matrix(key, array.shape().len())),
     }
 }

@@ -13,11 +13,12 @@ use hdf5_reader::group::Group;
 
 use self::description::{DEEPEST, Description};
 use super::complaints::refuse_misspelling;
-use super::dataset::{Dataset, check_numbers};
+use super::dataset::{Dataset, check_located};
 use super::format::Format;
 use super::hdf5::{self, Hdf5};
 use super::memory::Memory;
 use super::npz::Writer;
+use super::origins::{EpisodeArrays, Origins};
 use super::raw::RawRows;
 use super::reader::{Choices, Pieces, Reader, Widths};
 use crate::error::{Error, Result};
@@ -113,13 +114,13 @@ impl MinariReader {
         &self,
         notes: &mut Vec<String>,
         of: impl Fn(&Episode, &Hdf5, &mut Vec<String>) -> Result<Vec<f32>>,
-        mut take: impl FnMut(Vec<f32>) -> Result<()>,
+        mut take: impl FnMut(&Episode, Vec<f32>) -> Result<()>,
     ) -> Result<()> {
         for (index, episode) in self.episodes.iter().enumerate() {
             // What is noted about one episode holds for all, so it is noted once.
             let mut repeated = Vec::new();
             let notes = if index == 0 { &mut *notes } else { &mut repeated };
-            take(of(episode, &self.file, notes)?)?;
+            take(episode, of(episode, &self.file, notes)?)?;
         }
         Ok(())
     }
@@ -147,11 +148,11 @@ impl Reader for MinariReader {
     fn read(&mut self, notes: &mut Vec<String>) -> Result<RawRows> {
         let (mut states, mut actions) = (Vec::new(), Vec::new());
         notes.extend(self.note.clone());
-        self.each(notes, Episode::read_states, |values| {
+        self.each(notes, Episode::read_states, |_, values| {
             states.extend(values);
             Ok(())
         })?;
-        self.each(notes, Episode::read_actions, |values| {
+        self.each(notes, Episode::read_actions, |_, values| {
             actions.extend(values);
             Ok(())
         })?;
@@ -162,6 +163,7 @@ impl Reader for MinariReader {
             actions,
             action_size: self.action_size,
             lengths: self.lengths(),
+            origins: Origins::Apart(self.episodes.iter().map(Episode::arrays).collect()),
             ..RawRows::default()
         })
     }
@@ -180,26 +182,16 @@ impl Pieces for MinariReader {
         let lengths = self.lengths();
         let rows = lengths.iter().sum();
         notes.extend(self.note.clone());
-        let checked = |key: &'static str, size: usize| {
-            let mut before = 0;
-            move |values: &[f32]| {
-                check_numbers(key, values, size, before, key == ACTIONS)?;
-                before += values.len() as u64;
-                Ok(())
-            }
-        };
         writer.states([rows, self.state_size], |take| {
-            let mut check = checked(OBSERVATIONS, self.state_size);
-            self.each(notes, Episode::read_states, |values| {
-                check(&values)?;
+            self.each(notes, Episode::read_states, |episode, values| {
+                episode.check(OBSERVATIONS, &values, self.state_size)?;
                 take(&values)
             })
         })?;
         if self.action_size > 0 {
             writer.actions([rows, self.action_size], |take| {
-                let mut check = checked(ACTIONS, self.action_size);
-                self.each(notes, Episode::read_actions, |values| {
-                    check(&values)?;
+                self.each(notes, Episode::read_actions, |episode, values| {
+                    episode.check(ACTIONS, &values, self.action_size)?;
                     take(&values)
                 })
             })?;
@@ -211,6 +203,19 @@ impl Pieces for MinariReader {
 impl Episode {
     fn state_size(&self) -> usize {
         self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.size))
+    }
+
+    /// Where its rows stand in the file.
+    fn arrays(&self) -> EpisodeArrays {
+        let states = self.parts.iter().map(|part| (part.place.clone(), part.size)).collect();
+        let actions = self.actions.as_ref().map_or(String::new(), |part| part.place.clone());
+        EpisodeArrays { states, actions }
+    }
+
+    /// Checks its states, or its actions if these are `key`.
+    fn check(&self, key: &str, values: &[f32], size: usize) -> Result<()> {
+        let arrays = self.arrays();
+        check_located(values, key == ACTIONS, |at| arrays.place(key, at / size, at % size))
     }
 
     fn read_states(&self, file: &Hdf5, notes: &mut Vec<String>) -> Result<Vec<f32>> {
@@ -413,6 +418,47 @@ mod tests {
         assert_eq!(chosen.states[4..8], [100.0, 101.0, 0.0, 1.0]);
         let error = opened("minari-dict", &["nothing"]).unwrap_err().to_string();
         assert!(error.contains("`episode_0/observations/nothing` is missing"), "{error}");
+    }
+
+    /// The bytes of a fixture with the numbers `from`, wherever they are, replaced by `to`.
+    fn replaced<const N: usize>(name: &str, from: [f32; N], to: [f32; N]) -> Vec<u8> {
+        let mut bytes = std::fs::read(fixture(name).join("data/main_data.hdf5")).unwrap();
+        let [from, to] = [from, to].map(|numbers| numbers.map(f32::to_le_bytes).concat());
+        let at = bytes.windows(from.len()).position(|window| window == from).unwrap();
+        bytes[at..at + to.len()].copy_from_slice(&to);
+        bytes
+    }
+
+    #[test]
+    fn values_that_cannot_be_learned_from_are_named_by_episode_and_row() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("b.hdf5");
+        let complaint = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let found = open(&path, &Choices::default()).unwrap();
+            let read = found.into_dataset().unwrap_err().to_string();
+            let file = Hdf5::open(&path).unwrap();
+            let mut reader = MinariReader::open(&path, file, &Choices::default()).unwrap();
+            let mut writer = Writer::create(&folder.path().join("kept.npz")).unwrap();
+            let unpacked = reader.unpack(&mut writer, &mut Vec::new()).unwrap_err();
+            assert_eq!(unpacked.in_file(&path).to_string(), read);
+            read
+        };
+        let nan = f32::NAN;
+        let [from, to] = [[3., 0., 3., 1., 3., 2.], [3., 0., 3., nan, 3., 2.]];
+        let told = complaint(&replaced("minari-plain", from, to));
+        let place = "`episode_3/observations` row 1 column 1 is `NaN`, expected a finite number";
+        assert!(told.starts_with(place) && told.contains("b.hdf5`); hint: split"), "{told}");
+        // In a second file, too.
+        let clean = folder.path().join("a.hdf5");
+        std::fs::copy(fixture("minari-plain/data/main_data.hdf5"), &clean).unwrap();
+        let found = open(folder.path(), &Choices::default()).unwrap();
+        assert_eq!(found.into_dataset().unwrap_err().to_string(), told);
+        let told = complaint(&replaced("minari-plain", [0.25; 3], [0.25, 0.25, 2.0]));
+        assert!(told.starts_with("`episode_4/actions` row 2 column 0 is `2`"), "{told}");
+        let told = complaint(&replaced("minari-dict", [103., 101.], [103., nan]));
+        let place = "`episode_3/observations/observation` row 1 column 1 is `NaN`";
+        assert!(told.starts_with(place), "{told}");
     }
 
     #[test]

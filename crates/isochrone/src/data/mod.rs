@@ -35,6 +35,7 @@ mod minari;
 mod normalization;
 mod npy;
 pub mod npz;
+mod origins;
 mod raw;
 mod reader;
 mod rounding;

@@ -114,7 +114,7 @@ impl<R: Read + Seek + Send> NpzReader<R> {
             actions,
             action_size: self.widths().action,
             discrete: self.widths().discrete,
-            files: Vec::new(),
+            ..RawRows::default()
         })
     }
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::dataset::{Dataset, check_numbers};
+use super::dataset::{Dataset, check_located};
+use super::origins::Origins;
 use crate::error::{Error, Result};
 
 /// Trajectories as a file holds them: the shapes agree, the values are not checked yet.
@@ -24,6 +25,8 @@ pub struct RawRows {
     pub lengths: Vec<usize>,
     /// The files of a dataset in several files, each with its number of rows; else empty.
     pub files: Vec<(PathBuf, usize)>,
+    /// Where the trajectories stand in their files.
+    pub(super) origins: Origins,
 }
 
 impl RawRows {
@@ -49,7 +52,7 @@ impl RawRows {
             action_size,
             discrete,
             lengths: dataset.lengths().collect(),
-            files: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -66,38 +69,47 @@ impl RawRows {
             whole.states.extend(part.states);
             whole.actions.extend(part.actions);
             whole.lengths.extend(part.lengths);
+            whole.origins.extend(part.origins);
             (whole.state_size, whole.states_key) = (part.state_size, part.states_key);
             (whole.action_size, whole.discrete) = (part.action_size, part.discrete);
         }
         whole
     }
 
-    /// Checks the values of each of several files by itself, so that the file is named.
-    fn check_files(&self) -> Result<()> {
-        let (mut states, mut actions) = (&self.states[..], &self.actions[..]);
+    /// Checks every value, whatever the trajectories; those of each of several files by itself, so that
+    /// the file is named.
+    pub(super) fn check_values(&self) -> Result<()> {
+        self.check_all(&self.states, &self.actions)
+    }
+
+    fn check_all(&self, states: &[f32], actions: &[f32]) -> Result<()> {
+        if self.files.is_empty() {
+            return self.check_part(states, actions, 0);
+        }
+        let mut before = 0;
         for (path, rows) in &self.files {
-            let (own, rest) = states.split_at(rows * self.state_size);
-            let (taken, others) = actions.split_at(rows * self.action_size);
-            (states, actions) = (rest, others);
-            self.check_part(own, taken).map_err(|error| error.in_file(path))?;
+            let own = before..before + rows;
+            let of = |size: usize| own.start * size..own.end * size;
+            let (states, actions) = (&states[of(self.state_size)], &actions[of(self.action_size)]);
+            self.check_part(states, actions, before).map_err(|error| error.in_file(path))?;
+            before = own.end;
         }
         Ok(())
     }
 
-    fn check_part(&self, states: &[f32], actions: &[f32]) -> Result<()> {
-        check_numbers(&self.states_key, states, self.state_size, 0, false)?;
+    /// Checks the values of one file; `before` rows of others come before them.
+    fn check_part(&self, states: &[f32], actions: &[f32], before: usize) -> Result<()> {
+        let place = |key, size: usize, at: usize| {
+            self.origins.place(key, (before, at / size), at % size, &self.lengths)
+        };
+        check_located(states, false, |at| place(&self.states_key, self.state_size, at))?;
         match self.discrete {
             true => choices(actions).map(drop),
-            false => check_numbers("actions", actions, self.action_size, 0, true),
+            false => check_located(actions, true, |at| place("actions", self.action_size, at)),
         }
     }
 
-    /// Checks every value of one file, whatever its trajectories.
-    pub(super) fn check_values(&self) -> Result<()> {
-        self.check_part(&self.states, &self.actions)
-    }
-
-    /// The trajectories `own` alone, which are consecutive.
+    /// The trajectories `own` alone, which are consecutive; their values were checked.
     pub(super) fn cut(self, own: &[usize]) -> Self {
         let first = own.first().copied().unwrap_or_default();
         let before: usize = self.lengths[..first].iter().sum();
@@ -108,6 +120,7 @@ impl RawRows {
             states: of(&self.states, self.state_size),
             actions: of(&self.actions, self.action_size),
             lengths,
+            origins: Origins::default(),
             ..self
         }
     }
@@ -123,16 +136,19 @@ impl RawRows {
     ///
     /// # Errors
     /// What [`Dataset::new`] refuses, by the file's own keys.
-    pub fn check(self) -> Result<Dataset> {
-        self.check_files()?;
+    pub fn check(mut self) -> Result<Dataset> {
         if self.discrete {
+            self.check_values()?;
             let choices = choices(&self.actions)?;
             let count = choices.iter().max().map_or(0, |&choice| choice as usize + 1);
             let choices = (&choices[..], count);
             return Dataset::with_choices(self.states, self.state_size, choices, &self.lengths);
         }
-        let actions = (self.action_size > 0).then_some((self.actions, self.action_size));
-        Dataset::named(&self.states_key, self.states, self.state_size, actions, &self.lengths)
+        let states = (std::mem::take(&mut self.states), self.state_size);
+        let actions = (std::mem::take(&mut self.actions), self.action_size);
+        Dataset::judged(&self.states_key, states, actions, &self.lengths, |numbers| {
+            self.check_all(&numbers.states, &numbers.actions)
+        })
     }
 }
 

@@ -130,6 +130,20 @@ pub(super) fn is_complete(config: &RunConfig, folder: &Path) -> Result<bool> {
     Ok(steps.last() == Some(&(config.train.steps as f64)))
 }
 
+/// What is wrong with a run at its end that is not complete: its model cannot be read, or is gone. None
+/// for a run that is merely unfinished.
+pub(super) fn damage(config: &RunConfig, folder: &Path) -> Option<Error> {
+    if folder.join(MODEL).exists() {
+        return read_model(config, folder).err();
+    }
+    let is_at_end = newest_step(&folder.join(CHECKPOINTS)) >= config.train.steps;
+    is_at_end.then(|| {
+        Error::input("the run is at its last update but has no model")
+            .in_file(&folder.join(MODEL))
+            .hint(format!("`isochrone train --out {}` restores it", folder.display()))
+    })
+}
+
 /// The newest checkpoint of the run in `folder`.
 ///
 /// # Errors

@@ -182,6 +182,33 @@ fn runs_brought_over_without_their_models_are_reported_alike_and_not_repeated() 
     assert_eq!(csv(&read(&out, "compare.csv"))[0]["status"], "stopped");
 }
 
+#[test]
+fn a_run_whose_model_is_damaged_or_gone_says_so_and_one_that_was_stopped_does_not() {
+    let out = FOLDER.path().join("damaged");
+    bring_tables(&out);
+    let run = |name: &str| out.join("pinwheel").join(name);
+    let checkpoints = |name: &str| run(name).join("checkpoints");
+    let damaged = run("cmd1-ddpg-bc/seed-0").join("model.safetensors");
+    std::fs::create_dir(checkpoints("cmd1-ddpg-bc/seed-0")).unwrap();
+    std::fs::write(&damaged, "not a model").unwrap();
+    std::fs::create_dir(checkpoints("cmd1-ddpg-bc/seed-1")).unwrap();
+    std::fs::create_dir(checkpoints("cmd2-awr/seed-0")).unwrap();
+    std::fs::write(checkpoints("cmd2-awr/seed-0").join("step-000000000400.safetensors"), "")
+        .unwrap();
+    let mut report = isochrone();
+    report.args(["compare", "--report-only"]).arg(&out);
+    let [text, _] = said(report, 0);
+    let statuses: Vec<String> =
+        csv(&read(&out, "compare.csv")).iter().map(|run| run["status"].clone()).collect();
+    assert_eq!(statuses, ["damaged", "stopped", "damaged", "complete"]);
+    let missing: Vec<&str> = text.lines().filter(|line| line.starts_with("missing ")).collect();
+    let [one, stopped, gone] = missing[..] else { panic!("{text}") };
+    holds(one, &["pinwheel, cmd1 ddpg-bc: seed 0 is damaged: ", &damaged.display().to_string()]);
+    holds(one, &["hint: `isochrone train --out ", "restores it"]);
+    assert!(stopped.ends_with("seed 1 is not complete; the same command resumes it"), "{stopped}");
+    holds(gone, &["seed 0 is damaged: the run is at its last update but has no model"]);
+}
+
 /// The page of the runs in `out`, written to `place`.
 fn page(out: &Path, place: &Path, more: &[&str]) -> String {
     let mut command = isochrone();

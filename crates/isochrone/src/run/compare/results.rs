@@ -26,6 +26,8 @@ pub enum Ending {
     Diverged(Divergence),
     /// It can be resumed.
     Stopped,
+    /// All its updates are done, but its model is damaged or missing; the error says how.
+    Damaged(String),
 }
 
 /// Where a number stopped being finite.
@@ -53,6 +55,7 @@ impl Ending {
             Self::Complete => "complete",
             Self::Diverged(_) => "diverged",
             Self::Stopped => "stopped",
+            Self::Damaged(_) => "damaged",
         }
     }
 }
@@ -122,7 +125,8 @@ impl RunResult {
         let ending = match read_toml(&folder.join(DIVERGED))? {
             _ if folder::is_complete(&config, &folder)? => Ending::Complete,
             Some(divergence) => Ending::Diverged(divergence),
-            None => Ending::Stopped,
+            None => folder::damage(&config, &folder)
+                .map_or(Ending::Stopped, |error| Ending::Damaged(error.to_string())),
         };
         let curve = table(&folder.join(EVALUATION))?;
         let steps: Vec<f64> = curve.iter().map(|(step, _)| *step as f64).collect();

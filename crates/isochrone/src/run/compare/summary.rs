@@ -126,6 +126,7 @@ fn problem(run: &RunResult) -> Option<String> {
         Ending::Stopped => {
             Some(format!("seed {seed} is not complete; the same command resumes it"))
         }
+        Ending::Damaged(error) => Some(format!("seed {seed} is damaged: {error}")),
     }
 }
 
