@@ -53,6 +53,7 @@ impl UpdatePlan {
 
 /// The values whose gradients the backward half of `pass` meets: its loss, and what lies between it and its
 /// arenas.
+#[cfg(feature = "cuda")]
 pub(super) fn met<T: Scalar>(program: &Program<T>, pass: &Pass) -> Vec<usize> {
     let visits = visits(&program.nodes, pass, &|_| false);
     let between = visits.iter().map(|visit| program.nodes[visit.node].output.id);

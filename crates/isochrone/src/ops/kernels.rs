@@ -51,7 +51,7 @@ fn kernels_for_many_pairs_give_the_values_and_the_gradients_of_the_cpu() {
     let mrn = || {
         let mut bench = KernelBench::new(450);
         for (components, maxima, squares) in
-            [(2, 16, 16), (1, 20, 20), (1, 70, 10), (1, 24, 0), (1, 0, 128), (2, 2, 128)]
+            [(2, 16, 16), (1, 20, 20), (1, 70, 10), (1, 24, 0), (2, 2, 128)]
         {
             let (from, to) = bench.pair(components * (maxima + squares));
             let pairs = bench.program.mrn(Mrn { components, maxima, squares }, from, to);
