@@ -50,26 +50,6 @@ extern "C" __global__ void linear_activate(const float* sums, float* out, int co
 #define LINEAR_NARROW 512
 #define LINEAR_STRIP 16
 
-__device__ __forceinline__ void linear_fetch(float (&x)[4], const float* row, int at, int width, int wide) {
-    if (wide) {
-        float4 four = at < width ? *(const float4*)(row + at) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
-    } else {
-#pragma unroll
-        for (int q = 0; q < 4; q++) x[q] = at + q < width ? row[at + q] : 0.0f;
-    }
-}
-
-__device__ __forceinline__ void linear_store(const float (&x)[4], float* row, int at, int width, int wide) {
-    if (wide) {
-        if (at < width) *(float4*)(row + at) = make_float4(x[0], x[1], x[2], x[3]);
-    } else {
-#pragma unroll
-        for (int q = 0; q < 4; q++)
-            if (at + q < width) row[at + q] = x[q];
-    }
-}
-
 __device__ __forceinline__ float linear_row_sum(float x, int lanes) {
     return lanes == 32 ? warp_sum(x) : block_sum(x);
 }
@@ -87,7 +67,7 @@ __device__ __forceinline__ void linear_norm_forward(const float* sums, const flo
     float x[HELD][4], sum = 0.0f, squares = 0.0f;
 #pragma unroll
     for (int held = 0; held < HELD; held++) {
-        linear_fetch(x[held], sums, 4 * (lane + lanes * held), width, wide);
+        fetch_four(x[held], sums, 4 * (lane + lanes * held), width, wide);
 #pragma unroll
         for (int q = 0; q < 4; q++) sum += x[held][q] = linear_activation(x[held][q], activation);
     }
@@ -104,11 +84,11 @@ __device__ __forceinline__ void linear_norm_forward(const float* sums, const flo
     for (int held = 0; held < HELD; held++) {
         int at = 4 * (lane + lanes * held);
         float gains[4], shifts[4];
-        linear_fetch(gains, own(gain, stride), at, width, wide);
-        linear_fetch(shifts, own(shift, stride), at, width, wide);
+        fetch_four(gains, own(gain, stride), at, width, wide);
+        fetch_four(shifts, own(shift, stride), at, width, wide);
 #pragma unroll
         for (int q = 0; q < 4; q++) x[held][q] = x[held][q] * inverse * gains[q] + shifts[q];
-        linear_store(x[held], out, at, width, wide);
+        store_four(x[held], out, at, width, wide);
     }
     if (lane == 0) {
         own(moments, stride)[2 * row] = mean;
@@ -149,13 +129,13 @@ __device__ __forceinline__ void linear_norm_back(float* gradient, const float* s
 #pragma unroll
         for (int held = 0; held < HELD; held++) {
             int at = 4 * (lane + lanes * held);
-            linear_fetch(e[held], its, at, width, wide);
-            linear_fetch(z[held], own(sums, stride) + (long long)row * width, at, width, wide);
+            fetch_four(e[held], its, at, width, wide);
+            fetch_four(z[held], own(sums, stride) + (long long)row * width, at, width, wide);
         }
 #pragma unroll
         for (int held = 0; held < HELD; held++) {
             float gains[4];
-            linear_fetch(gains, own(gain, stride), 4 * (lane + lanes * held), width, wide);
+            fetch_four(gains, own(gain, stride), 4 * (lane + lanes * held), width, wide);
 #pragma unroll
             for (int q = 0; q < 4; q++) {
                 float g = e[held][q];
@@ -176,7 +156,7 @@ __device__ __forceinline__ void linear_norm_back(float* gradient, const float* s
                 e[held][q] = (e[held][q] - centre - z[held][q] * tilt) * inverse * slopes[held][q];
                 by_bias[held][q] += e[held][q];
             }
-            linear_store(e[held], its, 4 * (lane + lanes * held), width, wide);
+            store_four(e[held], its, 4 * (lane + lanes * held), width, wide);
         }
     }
     if (!parts) return;
@@ -185,7 +165,7 @@ __device__ __forceinline__ void linear_norm_back(float* gradient, const float* s
         if (teams > 1) __syncthreads();
 #pragma unroll
         for (int held = 0; held < HELD; held++)
-            linear_store(by[held], teams > 1 ? room[team] : part, 4 * (lane + lanes * held), width,
+            store_four(by[held], teams > 1 ? room[team] : part, 4 * (lane + lanes * held), width,
                          teams > 1);
         if (teams == 1) return;
         __syncthreads();

@@ -1,5 +1,5 @@
 // The MRN distance forward, and both halves of that of corresponding rows. Pairs are streamed over
-// coordinates with direct differences; of many pairs, norms come from products, but those of near points.
+// coordinates with direct differences; long norms of many pairs come from products (`mrn_long.cu`).
 
 #define MRN_NONE 0xffffffffu
 

@@ -35,6 +35,28 @@ __device__ __forceinline__ void fill(float* target, int count, int portion, int 
     }
 }
 
+// Four numbers of a row from number `at` on, zeros beyond its width; `wide` says that all rows begin and end
+// at multiples of four numbers.
+__device__ __forceinline__ void fetch_four(float (&x)[4], const float* row, int at, int width, int wide) {
+    if (wide) {
+        float4 four = at < width ? *(const float4*)(row + at) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
+    } else {
+#pragma unroll
+        for (int q = 0; q < 4; q++) x[q] = at + q < width ? row[at + q] : 0.0f;
+    }
+}
+
+__device__ __forceinline__ void store_four(const float (&x)[4], float* row, int at, int width, int wide) {
+    if (wide) {
+        if (at < width) *(float4*)(row + at) = make_float4(x[0], x[1], x[2], x[3]);
+    } else {
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+            if (at + q < width) row[at + q] = x[q];
+    }
+}
+
 __device__ __forceinline__ int first_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
 // Arguments beyond ±87 are held there, as on the CPU.

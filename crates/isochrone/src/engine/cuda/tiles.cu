@@ -224,21 +224,12 @@ extern "C" __global__ void __launch_bounds__(256)
     gradient = own(gradient, stride) + corner;
     told = told ? own(told, stride) + corner : told;
     float g[4][4], z[4][4], down[4] = {};
-    auto fetch = [&](const float* matrix, int k, float (&x)[4]) {
-        const float* from = matrix + (long long)(32 * k) * width;
-        int count = first + 32 * k < rows ? left : 0;
-        if (wide && count >= 4) {
-            float4 four = *(const float4*)from;
-            x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
-        } else {
-#pragma unroll
-            for (int q = 0; q < 4; q++) x[q] = q < count ? from[q] : 0.0f;
-        }
-    };
+    auto count = [&](int k) { return first + 32 * k < rows ? left : 0; };
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        fetch(gradient, k, g[k]);
-        if (told) fetch(told, k, z[k]);
+        long long row = (long long)(32 * k) * width;
+        fetch_four(g[k], gradient + row, 0, count(k), wide);
+        if (told) fetch_four(z[k], told + row, 0, count(k), wide);
     }
 #pragma unroll
     for (int k = 0; k < 4; k++) {
@@ -247,14 +238,7 @@ extern "C" __global__ void __launch_bounds__(256)
             if (told && !(z[k][q] > 0.0f)) g[k][q] = 0.0f;
             down[q] += g[k][q];
         }
-        if (!told || first + 32 * k >= rows) continue;
-        float* place = gradient + (long long)(32 * k) * width;
-        if (wide && left >= 4)
-            *(float4*)place = make_float4(g[k][0], g[k][1], g[k][2], g[k][3]);
-        else
-#pragma unroll
-            for (int q = 0; q < 4; q++)
-                if (q < left) place[q] = g[k][q];
+        if (told) store_four(g[k], gradient + (long long)(32 * k) * width, 0, count(k), wide);
     }
 #pragma unroll
     for (int q = 0; q < 4; q++) sums[lane][inside + q] = down[q];
